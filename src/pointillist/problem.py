@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from pointillist.codes import SparseCodes
 from pointillist.kernels import convolution
-from pointillist.kernels.bundles import Bundles, bundle_spare, make_bundles
 from pointillist.kernels.layout import SPARE_SAMPLES, Layout, Pairs, make_layout, make_pairs
 from pointillist.sampling import Sample
 from pointillist.validation import BOUNDARIES, as_numbers, check_arguments
@@ -145,13 +144,6 @@ class ConvolutionOperator:
     def pairs(self) -> Pairs:
         """The filters as they are correlated with a signal at scattered positions."""
         return make_pairs(self.filters, self.geometry.padded)
-
-    @cached_property
-    def bundles(self) -> Bundles | None:
-        """What updates share of codes that begin close together; None where filters are too small to be worth it."""
-        around = self.geometry.signal[-1] if self.geometry.boundary == "circular" else None
-        spare = bundle_spare(self.filters.shape, around)
-        return make_bundles(self.layout, spare) if spare > 0 else None
 
     @property
     def n_codes(self) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.kernels import drawing
-from pointillist.kernels.blocks import FILTERS_A_BLOCK
+from pointillist.kernels.vectors import FILTERS_A_BLOCK
 from pointillist.reprs import shown
 from pointillist.validation import is_number
 

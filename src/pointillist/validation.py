@@ -151,7 +151,7 @@ _INSIDE = Rule("a number in (0, 1)", float, 0, 1, inside=True)
 _NATURAL = Rule("an integer, not negative", int, 0, _LARGEST_INTEGER)
 _COUNT = Rule("a positive integer, at least 1", int, 1, _LARGEST_INTEGER)
 _TABLE: dict[str, Rule] = {
-    "as_frame channels debias deviations force fringe grey keep keep_seen keep_start nonnegative replace_unused": _FLAG,
+    "as_frame channels debias deviations force fringe grey keep keep_seen nonnegative replace_unused": _FLAG,
     "resume return_details shuffle signs warm_start zero_mean": _FLAG,
     "batched recursive": replace(_FLAG, optional=True),
     "batch_size check_every count height max_iter max_sweeps n_windows ndim tile validation_every width": _COUNT,

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from pointillist.kernels.blocks import FILTERS_A_BLOCK
 from pointillist.kernels.layout import SPARE_SAMPLES, make_layout, make_pairs, run_width
-from pointillist.kernels.vectors import width_of
+from pointillist.kernels.vectors import FILTERS_A_BLOCK, width_of
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """What only the online learner does: streams, partial fits and forgetting."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from pointillist.dictionary import statistics
 from pointillist.errors import UnreadableFileError
 from pointillist.learners.estimators import signal_counts
 from pointillist.sampling import generator
+from pointillist.solvers import coordinate_descent, scanning
 
 SMALL = {
     "n_filters": 4,
@@ -231,10 +234,12 @@ def test_bad_batches_leave_the_model_as_it_was(signals):
 
 def test_threads_that_share_every_part_of_a_step_do_not_change_a_bit(monkeypatch):
     # By themselves threads share scans, pairs and sweeps of large problems only.
-    monkeypatch.setattr("pointillist.solvers.descent._WORTH_THREADS_WITH_RIDGE", 0)
-    monkeypatch.setattr("pointillist.solvers.scanning._CHUNK_POSITIONS", 100)
-    small = statistics.Tuning(shared_pairs=0, shared_products=0, group=5)
-    monkeypatch.setattr(statistics, "TUNING", small)
+    for module, numbers in (
+        (coordinate_descent, {"thread_products_with_ridge": 0}),
+        (scanning, {"chunk_positions": 100}),
+        (statistics, {"shared_pairs": 0, "shared_products": 0, "group": 5}),
+    ):
+        monkeypatch.setattr(module, "TUNING", dataclasses.replace(module.TUNING, **numbers))
     pictures = np.cumsum(np.random.default_rng(0).standard_normal((6, 31, 24)), axis=1).astype(np.float32)
     found = [
         pt.OnlineCSC(n_filters=12, filter_size=7, penalty=0.5, n_jobs=n, n_epochs=1, random_state=0).fit(pictures)

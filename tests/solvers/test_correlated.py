@@ -8,7 +8,7 @@ from pointillist.codes import SparseCodes
 from pointillist.kernels import correlated as kernels
 from pointillist.problem import Geometry, Problem, broadcast_penalty
 from pointillist.sampling import Sample
-from pointillist.solvers import correlated, workingset
+from pointillist.solvers import correlated
 from pointillist.solvers.correlated import Aim, can_follow, follow, remainder
 from pointillist.solvers.separable import SeparableScan
 
@@ -35,7 +35,7 @@ def problem_of(signals, filters, boundary="same", **others):
 
 def by_the_residual(monkeypatch, *args, **options):
     with monkeypatch.context() as patch:
-        patch.setattr(workingset, "can_follow", lambda problem: False)
+        patch.setattr(correlated, "can_follow", lambda problem: False)
         return pt.encode(*args, **options)
 
 
@@ -45,8 +45,8 @@ def by_the_residual(monkeypatch, *args, **options):
 def test_the_same_answers_as_by_the_residual(monkeypatch, boundary, nonnegative, penalty):
     signals, filters = recording(0)
     options = {"channels": True, "boundary": boundary, "nonnegative": nonnegative, "tol": 1e-11}
-    used, follow = [], workingset.follow
-    monkeypatch.setattr(workingset, "follow", lambda *args: used.append(1) or follow(*args))
+    used, follow = [], correlated.follow
+    monkeypatch.setattr(correlated, "follow", lambda *args: used.append(1) or follow(*args))
     monkeypatch.setattr(correlated, "_MOST_PRODUCTS", 400)
     here = pt.encode(signals, filters, penalty, **options)
     assert used
@@ -65,8 +65,8 @@ def test_the_same_answers_as_by_the_residual(monkeypatch, boundary, nonnegative,
 def test_a_single_channel_is_followed_too(monkeypatch, boundary, dtype):
     signals, filters = recording(10, channels=1, dtype=dtype)
     monkeypatch.setattr(correlated, "_CROWDED", 3.0)
-    used, follow = [], workingset.follow
-    monkeypatch.setattr(workingset, "follow", lambda *args: used.append(follow(*args)) or used[-1])
+    used, follow = [], correlated.follow
+    monkeypatch.setattr(correlated, "follow", lambda *args: used.append(follow(*args)) or used[-1])
     tol = 1e-4 if dtype == np.float32 else 1e-10
     here = pt.encode(signals[:, 0], filters[:, 0], 0.4, boundary=boundary, tol=tol)
     assert used
@@ -86,8 +86,8 @@ def test_too_many_codes_are_given_up_to_the_residual(monkeypatch, channels):
     _, filters = recording(11, channels=channels, taps=24)
     signals = rng.standard_normal((1, channels, 400))  # noise, which takes codes everywhere
     monkeypatch.setattr(correlated, "_MOST_NEIGHBOURS", 8)
-    used, follow = [], workingset.follow
-    monkeypatch.setattr(workingset, "follow", lambda *args: used.append(follow(*args)) or used[-1])
+    used, follow = [], correlated.follow
+    monkeypatch.setattr(correlated, "follow", lambda *args: used.append(follow(*args)) or used[-1])
     here = pt.encode(signals, filters, 0.02, channels=True, tol=1e-9)
     assert [found.crowded for found in used] == [True]
     assert np.all(used[0].values != 0)

@@ -1,4 +1,4 @@
-// The best step in the span of the last moves, after some sweeps over the non-zeros: see kernels/sweeps.py, which does the
+// The best step in the span of the last moves, after some sweeps over the non-zeros: see kernels/sweep.py, which does the
 // same on the host. Sums are taken in an order that does not depend on which warp was first. `descend` alternates both.
 
 #define MEMORY 3

@@ -6,9 +6,8 @@ index filter · n_positions + position.
 
 import numpy as np
 
-from pointillist.kernels.blocks import FILTERS_A_BLOCK
 from pointillist.kernels.compiling import allocating_kernel, kernel, spliced
-from pointillist.kernels.vectors import add_runs, correlate_block, dot_runs
+from pointillist.kernels.vectors import FILTERS_A_BLOCK, add_runs, correlate_block, dot_runs
 
 
 @spliced

@@ -14,8 +14,7 @@ from typing import NamedTuple
 import llvmlite.binding as llvm
 import numpy as np
 
-from pointillist.kernels.blocks import FILTERS_A_BLOCK
-from pointillist.kernels.vectors import lanes_of
+from pointillist.kernels.vectors import FILTERS_A_BLOCK, lanes_of
 
 SPARE_SAMPLES = 32
 """Samples that every padded signal has behind its end, for the padded lanes of its last run."""

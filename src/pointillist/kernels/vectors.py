@@ -17,8 +17,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from pointillist.kernels.blocks import FILTERS_A_BLOCK
-
+FILTERS_A_BLOCK = 8
+"""Filters that kernels take at once."""
 CONTRACT = ("contract",)
 """Products may be added to without being rounded before."""
 
@@ -271,39 +271,6 @@ def _each_run(context, builder, sig, args, weights):
 
 
 @intrinsic
-def close_seam(typingctx, lanes, signal, begin, offsets, runs_a_row, length, doubled, seam):
-    """Make the first `doubled` samples of rows and those behind their ends alike, `length` samples further on.
-
-    The rows begin at `begin` + every `runs_a_row`th of the offsets. Of their first samples, those before `seam` are taken
-    from behind the end, and the others from the front; so many of them as there are lanes are moved at most.
-    """
-    signature = types.void(lanes, signal, begin, offsets, runs_a_row, length, doubled, seam)
-
-    def codegen(context, builder, sig, args):
-        vector = vector_type(context, sig.args[1], sig.args[0])
-        signal_at = pointer(context, builder, sig.args[1], args[1])
-        offsets = context.make_array(sig.args[3])(context, builder, args[3])
-        whole = ir.VectorType(ir.IntType(64), vector.count)
-        numbers = ir.Constant(whole, list(range(vector.count)))
-        held, late = (
-            builder.icmp_signed("<", numbers, broadcast(builder, limit, whole)) for limit in (args[6], args[7])
-        )
-        rows = builder.sdiv(builder.extract_value(offsets.shape, 0), args[4])
-        with cgutils.for_range(builder, rows) as loop:
-            offset = builder.load(builder.gep(offsets.data, [builder.mul(loop.index, args[4])]))
-            place = builder.add(args[2], offset)
-            front, front_address = vector_at(builder, signal_at, place, vector)
-            back, back_address = vector_at(builder, signal_at, builder.add(place, args[5]), vector)
-            both = builder.select(late, back, front)
-            size = size_of(vector.element)
-            builder.store(builder.select(held, both, front), front_address, align=size)
-            builder.store(builder.select(held, both, back), back_address, align=size)
-        return context.get_dummy_value()
-
-    return signature, codegen
-
-
-@intrinsic
 def add_products(typingctx, lanes, residual, weights, first, second, third, begin, length, out):
     """Add sums over `length` samples from `begin` on: of each of three steps with the residual, and of them with each other.
 
@@ -451,135 +418,75 @@ def correlate_block(typingctx, lanes, signal, base, filters, start, offsets, out
 
 
 @intrinsic
-def best_of_block(typingctx, lanes, signal, base, filters, start, offsets, factors, first, signed, best, winner, place):
+def best_of_block(
+    typingctx, lanes, signal, base, filters, start, offsets, factors, stride, first, signed, best, winner, place, floor,
+    near, count, n_positions, skipped,
+):  # fmt: skip
     """Keep, for `lanes` neighbouring positions, the largest correlation · factor of a block of filters so far.
 
-    Filter k of the block has the number first + k and the factor `factors[first + k]`; `signed` false compares sizes.
+    Filter k of the block has the number first + k and the factor `factors[first + k]` or, if there is a `stride`, factors of
+    its own at the positions, `factors[(first + k) · stride + place :][:lanes]`; `signed` false compares sizes.
     `best[place:][:lanes]` and `winner[place:][:lanes]` (int32) hold the ratios and the filters' numbers.
-    """
-    signature = types.void(lanes, signal, base, filters, start, offsets, factors, first, signed, best, winner, place)
 
-    def codegen(context, builder, sig, args):
-        def factor(factor_at, number, vector):
-            return broadcast(builder, builder.load(builder.gep(factor_at, [number])), vector)
-
-        return _keep_best(context, builder, sig, args, factor)
-
-    return signature, codegen
-
-
-@intrinsic
-def best_of_block_local(
-    typingctx, lanes, signal, base, filters, start, offsets, factors, first, signed, best, winner, place, stride
-):
-    """Do what `best_of_block` does with a factor for each position: `factors[(first + k) · stride + place :][:lanes]`."""
-    signature = types.void(
-        lanes, signal, base, filters, start, offsets, factors, first, signed, best, winner, place, stride
-    )
-
-    def codegen(context, builder, sig, args):
-        def factor(factor_at, number, vector):
-            where = builder.add(builder.mul(number, args[12]), args[11])
-            return vector_at(builder, factor_at, where, vector)[0]
-
-        return _keep_best(context, builder, sig, args, factor)
-
-    return signature, codegen
-
-
-@intrinsic
-def note_block(
-    typingctx,
-    lanes,
-    signal,
-    base,
-    filters,
-    start,
-    offsets,
-    factors,
-    first,
-    signed,
-    best,
-    winner,
-    place,
-    skipped,
-    floor,
-    stride,
-    notes,
-    count,
-):
-    """Do what `best_of_block` does, and append the codes whose ratio exceeds `floor` to `notes`, as far as there is room.
-
-    The code of filter k at `place` is (first + k) · stride + place. The first `skipped` positions are not noted. `count`
-    (1,) is how many there were, with those that found no room.
+    With a `floor`, the codes number · n_positions + position whose ratios exceed it are appended to `near`, as far as there
+    is room; the first `skipped` positions are left out. `count` (1,) is how many there were.
     """
     signature = types.void(
-        lanes, signal, base, filters, start, offsets, factors, first, signed, best, winner, place, skipped, floor, stride,
-        notes, count,
+        lanes, signal, base, filters, start, offsets, factors, stride, first, signed, best, winner, place, floor, near,
+        count, n_positions, skipped,
     )  # fmt: skip
 
     def codegen(context, builder, sig, args):
-        def factor(factor_at, number, vector):
-            return broadcast(builder, builder.load(builder.gep(factor_at, [number])), vector)
-
-        notes = context.make_array(sig.args[15])(context, builder, args[15])
-        count_at = pointer(context, builder, sig.args[16], args[16])
-
-        def note(number, ratio):
-            bits = builder.bitcast(
-                builder.fcmp_ordered(">", ratio, broadcast(builder, args[13], ratio.type)),
-                ir.IntType(ratio.type.count),
-            )
-            bits = builder.and_(bits, builder.shl(ir.Constant(bits.type, -1), builder.trunc(args[12], bits.type)))
-            with builder.if_then(builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0)), likely=False):
-                begin = builder.add(builder.mul(number, args[14]), args[11])
-                _append_lanes(builder, bits, begin, notes, count_at)
-
-        return _keep_best(context, builder, sig, args, factor, note)
+        stride, first, signed, best, winner, place, floor, near, count, n_positions, skipped = args[7:]
+        factor_at, best_at, winner_at = (pointer(context, builder, sig.args[i], args[i]) for i in (6, 10, 11))
+        sums = _block_sums(context, builder, sig, args)
+        vector = sums[0].type
+        whole = ir.VectorType(ir.IntType(32), vector.count)
+        best, best_address = vector_at(builder, best_at, place, vector)
+        winner_address = builder.bitcast(builder.gep(winner_at, [place]), whole.as_pointer())
+        winner = builder.load(winner_address, align=4)
+        for k, total in enumerate(sums):
+            number = builder.add(first, whole_number(k))
+            if sig.args[7] is types.none:
+                factor = broadcast(builder, builder.load(builder.gep(factor_at, [number])), vector)
+            else:
+                factor, _ = vector_at(builder, factor_at, builder.add(builder.mul(number, stride), place), vector)
+            ratio = ratio_of(builder, total, factor, signed)
+            if sig.args[13] is not types.none:
+                above = builder.fcmp_ordered(">", ratio, broadcast(builder, floor, vector))
+                bits = builder.bitcast(above, ir.IntType(vector.count))
+                bits = builder.and_(bits, builder.shl(ir.Constant(bits.type, -1), builder.trunc(skipped, bits.type)))
+                with builder.if_then(builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0)), likely=False):
+                    begin = builder.add(builder.mul(number, n_positions), place)
+                    near_array = context.make_array(sig.args[14])(context, builder, near)
+                    _append_lanes(builder, bits, begin, near_array, pointer(context, builder, sig.args[15], count))
+            better = builder.fcmp_ordered(">", ratio, best)
+            best = builder.select(better, ratio, best)
+            numbers = broadcast(builder, builder.trunc(number, ir.IntType(32)), whole)
+            winner = builder.select(better, numbers, winner)
+        builder.store(best, best_address, align=size_of(vector.element))
+        builder.store(winner, winner_address, align=4)
+        return context.get_dummy_value()
 
     return signature, codegen
 
 
-def _append_lanes(builder, bits, begin, notes, count_at):
+def _append_lanes(builder, bits, begin, near, count_at):
     """Append begin + lane to an array for each lane whose bit is set, of which there is one at least, and count them."""
-    room, none = builder.extract_value(notes.shape, 0), ir.Constant(bits.type, 0)
+    room, none = builder.extract_value(near.shape, 0), ir.Constant(bits.type, 0)
     left = cgutils.alloca_once_value(builder, bits)
-    loop, done = builder.append_basic_block("note"), builder.append_basic_block("noted")
+    loop, done = builder.append_basic_block("append"), builder.append_basic_block("appended")
     builder.branch(loop)
     builder.position_at_end(loop)
     some, count = builder.load(left), builder.load(count_at)
     lane = builder.zext(builder.cttz(some, ir.Constant(ir.IntType(1), 0)), ir.IntType(64))
     with builder.if_then(builder.icmp_signed("<", count, room)):
-        builder.store(builder.add(begin, lane), builder.gep(notes.data, [count]))
+        builder.store(builder.add(begin, lane), builder.gep(near.data, [count]))
     builder.store(builder.add(count, whole_number(1)), count_at)
     rest = builder.and_(some, builder.sub(some, ir.Constant(bits.type, 1)))
     builder.store(rest, left)
     builder.cbranch(builder.icmp_unsigned("!=", rest, none), loop, done)
     builder.position_at_end(done)
-
-
-def _keep_best(context, builder, sig, args, factor_of, note=None):
-    sums = _block_sums(context, builder, sig, args)
-    vector = sums[0].type
-    whole = ir.VectorType(ir.IntType(32), vector.count)
-    factor_at = pointer(context, builder, sig.args[6], args[6])
-    best_at = pointer(context, builder, sig.args[9], args[9])
-    winner_at = builder.bitcast(pointer(context, builder, sig.args[10], args[10]), ir.IntType(32).as_pointer())
-    best, best_address = vector_at(builder, best_at, args[11], vector)
-    winner_address = builder.bitcast(builder.gep(winner_at, [args[11]]), whole.as_pointer())
-    winner = builder.load(winner_address, align=4)
-    for k, total in enumerate(sums):
-        number = builder.add(args[7], whole_number(k))
-        ratio = ratio_of(builder, total, factor_of(factor_at, number, vector), args[8])
-        if note is not None:
-            note(number, ratio)
-        better = builder.fcmp_ordered(">", ratio, best)
-        best = builder.select(better, ratio, best)
-        numbers = broadcast(builder, builder.trunc(number, ir.IntType(32)), whole)
-        winner = builder.select(better, numbers, winner)
-    builder.store(best, best_address, align=size_of(vector.element))
-    builder.store(winner, winner_address, align=4)
-    return context.get_dummy_value()
 
 
 def _block_sums(context, builder, sig, args):

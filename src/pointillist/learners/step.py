@@ -59,7 +59,7 @@ class Tuning:
 
 
 TUNING = Tuning()
-_ROUNDS = {"max_iter": 3, "max_sweeps": 2, "extra": 0, "tol": 0.0}
+_ROUNDS = {"cells": (3, 2, 1), "max_iter": 3, "max_sweeps": 2, "extra": 0, "tol": 0.0}
 _ROUNDS_OF_FEW = {**_ROUNDS, "max_iter": 2, "max_sweeps": 3}
 _ROUNDS_ON_A_LINE = {**_ROUNDS, "max_iter": 4, "max_sweeps": 3}
 

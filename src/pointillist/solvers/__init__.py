@@ -4,7 +4,7 @@ from typing import Any
 
 from pointillist.solvers.admm import SampledADMM
 from pointillist.solvers.base import Result, Solver, Status
-from pointillist.solvers.descent import CoordinateDescent
+from pointillist.solvers.coordinate_descent import CoordinateDescent
 from pointillist.solvers.fourier_admm import FrequencyADMM
 
 SOLVERS: dict[str, Any] = {"cd": CoordinateDescent, "admm": SampledADMM, "fft": FrequencyADMM}

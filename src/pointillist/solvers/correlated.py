@@ -5,15 +5,20 @@ made on the correlations of one scan: the inner products of the filters say how 
 meanwhile is bounded. Where that is little beside the tolerance they certify the codes, and there is no other scan.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.kernels.correlated import follow_down, leave
-from pointillist.problem import Problem
+from pointillist.problem import Problem, inner, relative_gap
+from pointillist.solvers import products
+from pointillist.solvers.coordinate_descent import HostWorkingSet, RoundReport
+from pointillist.solvers.scanning import scan_rounding
 from pointillist.solvers.separable import SeparableScan
 
 _MOST_CORRELATIONS, _MOST_PAIRS = 2**23, 2**22
@@ -27,6 +32,8 @@ _CROWDED, _MOST_NEIGHBOURS = 0.75, 40
 """Codes that overlap with a code, beside the samples of a filter and at most, for each channel, from which on descent on the
 residual is faster."""
 _MOST_ROUNDS = 40
+_CLOSER = 0.25
+"""Correlations are followed until violations are below the tolerance, and below this share of that in the next round."""
 _RUNNING = 1e-12
 _TABLE, _DRIFT = 1e-13, 1e-10
 """Rounding in float64: of inner products, beside norms of filters, and of sums of many moves, beside that of the signal."""
@@ -120,3 +127,74 @@ def _cells(cells: tuple[int, ...], taps: int) -> Iterator[int]:
     yield from cells
     for _ in range(_MOST_ROUNDS):
         yield cells[-1]
+
+
+class LineWorkingSet(HostWorkingSet):
+    """The codes of a signal of one dimension: followed on correlations where that pays, or descended on by products."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        is_followed = self.settings.ridge == 0 and can_follow(self.problem)
+        self.follows: SeparableScan | None = self.state.followed if is_followed else None
+        self.raises = self.raises and self.follows is None
+        self.correlations = np.empty((0, 0))  # of the last scan
+        self.followed: Followed | None = None  # what following them came to, until the next scan
+        self.turns = 0
+
+    def look(self, active: NDArray, *, last: bool) -> RoundReport:
+        if self.follows is None:
+            return super().look(active, last=last)
+        left = remainder(self.problem, self.signal, self.codes, self.values)
+        self.exact, self.residual = left.exact, left.rounded
+        rounding = scan_rounding(self.problem, self.follows.terms, left.largest, self.residual.dtype)
+        objective = left.loss + inner(self.problem.penalty_at(self.codes), np.abs(self.values))
+        self.bound.objective, constant = objective, self.bound.constant
+        gap = np.inf
+        if self.followed is not None:  # what correlations became may do: they are as good as their scan, nearly
+            self.ratio = self.followed.ratio
+            ratio = self.ratio + self.followed.rounding + self.rounding
+            gap = relative_gap(objective, left.loss, left.energy, ratio, constant)
+        if gap > self.settings.tol:
+            self.rounding = rounding  # of what is followed from here on
+            self.best[:] = 0
+            self.correlations = self.follows.correlations(self.residual, self.state.factors, self.best, self.winner)
+            self.ratio = float(np.max(self.best))
+            gap = relative_gap(objective, left.loss, left.energy, self.ratio + rounding, constant)
+        return RoundReport(*np.array([[objective + constant], [gap], [self.ratio]]))
+
+    def descend(self, active: NDArray, cell: int, targets: NDArray, raised: NDArray) -> None:
+        if self.follows is not None:
+            self._follow(self.follows)
+            return
+        positions = self.codes % self.geometry.n_positions
+        if not products.are_worth(self.geometry, self.problem.n_filters, positions):
+            super().descend(active, cell, targets, raised)
+            return
+        settings, factor = self.settings, float(raised[0])
+        self._enlarge(cell, factor * (1 + 4 * self.epsilon))
+        codes = self.sweeps.codes(self.codes, self.values, factor)
+        self.values = products.descend(
+            self.state.overlaps, self.problem.filters, self.geometry, self.codes, values=self.values,
+            slopes=self.problem.operator.correlate_padded(self.residual, self.codes), curvatures=codes.curvatures,
+            penalties=codes.penalties, clean=codes.clean, weights=self.sweeps.weights, ridge=settings.ridge,
+            target=float(targets[0]), nonnegative=self.problem.nonnegative, extra=settings.extra,
+            max_sweeps=settings.max_sweeps,
+        )  # fmt: skip
+        self._keep(self.values != 0)
+
+    def _follow(self, scan: SeparableScan) -> None:
+        """Descend on all that violates, again and again, on the correlations of the last scan."""
+        settings = self.settings
+        aim = Aim(
+            violation=settings.tol * _CLOSER**self.turns,
+            smallest=4 * self.epsilon,
+            cells=settings.cells[-1:] if self.turns else settings.cells,
+            extra=settings.extra,
+            max_sweeps=settings.max_sweeps,
+        )
+        found = follow(scan, self.correlations, self.codes, self.values, self.bound.objective, aim)
+        self.codes, self.values = found.codes, found.values
+        self.turns += 1
+        self.followed = found
+        if found.crowded:
+            self.follows, self.followed, self.correlations = None, None, np.empty((0, 0))

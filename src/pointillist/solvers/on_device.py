@@ -23,8 +23,7 @@ from pointillist.cuda.plan import DEPTH, KernelPlan, as_volume, make_plan, signa
 from pointillist.cuda.sums import CodeLists
 from pointillist.problem import Certificate, Geometry, Problem, certificate, relative_gap
 from pointillist.solvers.base import Result, Solver, merge_results
-from pointillist.solvers.descent import CoordinateDescent
-from pointillist.solvers.rounds import Look, solve_by_rounds
+from pointillist.solvers.coordinate_descent import CoordinateDescent, RoundReport, solve_by_rounds
 from pointillist.validation import kept_precision
 
 AnyBatch = TypeVar("AnyBatch", bound=Any)
@@ -95,8 +94,6 @@ class DeviceDescent:
     def prepare(self, problem: Problem) -> "DeviceState":
         """Lay out what all signals of the problem share, and move it to the device."""
         as_volume(problem.geometry.signal)
-        if self.settings.keep_start:
-            raise ValueError('device="cuda" does not know keep_start; use device="cpu"')
         return DeviceState(problem, open_device(self.device))
 
     def solve(
@@ -180,7 +177,7 @@ class DeviceWorkingSets:
         self.settings, self.resident, self.state, self.problem = solver.settings, solver.resident, state, state.problem
         self.signals, self.n_signals, self.first = signals, len(signals), chosen.start
         self.group = SignalGroup(state.engine, signals, self._weights(chosen))
-        self.eased = start is None
+        self.raises = start is None
         if start is not None:
             self.group.begin(start.indices, start.values)
         self.tensor = state.engine.has_tensor_scan and (
@@ -194,7 +191,7 @@ class DeviceWorkingSets:
             return None
         return list(weights[chosen]) if self.problem.has_own_weights else [weights]
 
-    def look(self, active: NDArray, *, last: bool) -> Look:
+    def look(self, active: NDArray, *, last: bool) -> RoundReport:
         """Evaluate and certify, by a scan in float32 where only the rounding of tensor cores stands in the way."""
         found = self._look(active, self.tensor)
         doubtful = (self.bare[active] <= self.settings.tol) & (found.gap > self.settings.tol)
@@ -203,7 +200,7 @@ class DeviceWorkingSets:
                 before[doubtful] = after
         return found
 
-    def _look(self, active: NDArray, tensor: bool) -> Look:
+    def _look(self, active: NDArray, tensor: bool) -> RoundReport:
         found = self.group.look(active, tensor)
         loss, energy, ratio = found.loss[active], found.energy[active], found.ratio[active]
         objective = loss + found.price[active]
@@ -212,13 +209,11 @@ class DeviceWorkingSets:
         constant = np.zeros(len(active)) if constants is None else constants[self.first + active]
         self.bare[active] = relative_gap(objective, loss, energy, ratio, constant)
         gap = relative_gap(objective, loss, energy, ratio + rounding * found.box[active], constant)
-        return Look(objective + constant, gap, ratio)
+        return RoundReport(objective + constant, gap, ratio)
 
-    def enlarge(self, active: NDArray, cell: int, floors: NDArray) -> None:
-        self.group.enlarge(active, cell, self._spread(active, floors))
-
-    def descend(self, active: NDArray, targets: NDArray, raised: NDArray) -> None:
+    def descend(self, active: NDArray, cell: int, targets: NDArray, raised: NDArray) -> None:
         settings, goals = self.settings, (self._spread(active, targets), self._spread(active, raised))
+        self.group.enlarge(active, cell, goals[1] * (1 + 4 * self.epsilon))
         self.group.descend(active, *goals, settings.max_sweeps, settings.extra, settings.ridge)
 
     def _spread(self, active: NDArray, numbers: NDArray) -> NDArray:

@@ -1,4 +1,12 @@
-"""Finding the codes worth descending on: the correlations of a residual with every filter, and bounds on how they change."""
+"""Scans: for every position the filter with the largest |Dᵀr| / λ, bounds on how that changes, and the codes that come near.
+
+Few filters are correlated by sums over their samples, large ones by transforms, filters of rank one over channels by mixing
+the channels first, and sampled codes one by one or in blocks. Which way takes less is decided by counts alone.
+
+Between two scans of all codes violators are looked for among those that nearly violated in the last one (`NearViolators`).
+What these tell is no bound, since others may violate by now. It says where to descend, and when a scan of all codes and a
+certificate are worth their time.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -6,16 +14,45 @@ from math import ceil, prod
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import uniform_filter1d
 
-from pointillist.kernels import descent
+from pointillist.kernels import scan as kernels
 from pointillist.kernels.layout import whole_blocks
+from pointillist.kernels.vectors import FILTERS_A_BLOCK, width_of
 from pointillist.parallel import Mapper
-from pointillist.problem import Geometry, Problem, inner
-from pointillist.sampling import Sample
+from pointillist.problem import Geometry, Problem
+from pointillist.solvers.fourier_scan import FourierScan, is_worth_transforms
 from pointillist.solvers.products import overlap_table
 from pointillist.solvers.separable import SeparableScan
-from pointillist.solvers.staging import Field, field_of
-from pointillist.solvers.transforms import Transforms, transforms_are_worth
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """Numbers that decide which codes are scanned, and how."""
+
+    chunk_positions: int = 4096
+    """Positions that a thread scans at a time."""
+    dense: float = 0.25
+    """Share of sampled codes from which on all codes are scanned faster, the others masked."""
+    scattered: float = 0.6
+    """Share of positions up to which these are scanned by themselves: they take 1.3 times as long each."""
+    near_products: int = 2**23
+    """Products of a scan from which on keeping near violators saves more than it takes (1.09 to 1.34)."""
+    near_a_position: int = 6
+    """Near violators are kept where they are at most so many for each position: looking at them is a fraction of a scan."""
+    near_violation: float = 0.4
+    """Largest violation of the last scan for which near violators are kept."""
+    near_expected: float = 0.7
+    """Ratios of near violators go this share of the last violation below one, …"""
+    near_deepest: float = 0.3
+    """… but no further than this."""
+    near_kept: float = 3.0
+    """Near violators are kept while their ratios are less than so many violations below one."""
+    near_help: int = 2**22
+    """Products of near violators from which on threads share them: for fewer, waking threads takes longer than the work."""
+
+
+TUNING = Tuning()
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,33 +62,29 @@ class DescentState:
     problem: Problem
 
     @cached_property
-    def field(self) -> Field:
-        """What tells descents where codes lie: it is the same for all signals."""
-        return field_of(self.problem.geometry, self.problem.operator.layout)
-
-    @cached_property
-    def per_penalty(self) -> NDArray:
-        """1/λ as (n_filters padded to whole blocks, 1 or n_positions), zero for the padding."""
-        problem = self.problem
-        out = np.zeros((whole_blocks(problem.n_filters), problem.penalty.shape[1]), problem.filters.dtype)
-        out[: problem.n_filters] = 1 / problem.penalty
-        return out
-
-    @cached_property
-    def is_dense(self) -> bool:
+    def is_masked(self) -> bool:
         """Whether so many codes are sampled that all of them are scanned faster, the others masked."""
         drawn = self.problem.drawn
-        if drawn is None or len(drawn) <= _DENSE * self.problem.operator.n_codes:
+        if drawn is None or len(drawn) <= TUNING.dense * self.problem.operator.n_codes:
             return False
         # What was drawn together takes its share of the time, unless transforms scan all codes in less.
-        return drawn.blocks is None or transforms_are_worth(self.problem)
+        return drawn.blocks is None or is_worth_transforms(self.problem)
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether all codes are scanned, masked or not."""
+        return self.problem.drawn is None or self.is_masked
 
     @cached_property
-    def masked(self) -> NDArray:
-        """1/λ as (n_filters padded to whole blocks, n_positions), zero outside the sample."""
-        problem = self.problem
-        out = np.zeros((len(self.per_penalty), problem.geometry.n_positions), problem.filters.dtype)
-        out.reshape(-1)[problem.sample] = 1 / problem.penalty_at(problem.sample)
+    def factors(self) -> NDArray:
+        """1/λ as (n_filters padded to whole blocks, 1 or n_positions), zero for what is padded or masked."""
+        problem, rows = self.problem, whole_blocks(self.problem.n_filters)
+        if self.is_masked:
+            out = np.zeros((rows, problem.geometry.n_positions), problem.filters.dtype)
+            out.reshape(-1)[problem.sample] = 1 / problem.penalty_at(problem.sample)
+        else:
+            out = np.zeros((rows, problem.penalty.shape[1]), problem.filters.dtype)
+            out[: problem.n_filters] = 1 / problem.penalty
         return out
 
     @property
@@ -61,131 +94,205 @@ class DescentState:
 
     @cached_property
     def separable(self) -> SeparableScan | None:
-        """The scan of mixed channels where the filters allow it and it takes fewer operations; None where it does not."""
-        if self.problem.drawn is not None and not self.is_dense:
-            return None
-        return SeparableScan.of(self.problem)
+        """The scan of mixed channels where the filters allow it and it takes fewer operations."""
+        return SeparableScan.of(self.problem) if self._is_whole else None
 
     @cached_property
     def followed(self) -> SeparableScan | None:
-        """The scan of one-dimensional signals whose correlations can be followed; None where there is none."""
+        """The scan of one-dimensional signals whose correlations can be followed."""
         return SeparableScan.plain(self.problem) if self.problem.geometry.channels == 1 else self.separable
 
     @cached_property
-    def transforms(self) -> Transforms | None:
-        """The scan by transforms where that takes fewer operations; None where it does not."""
-        if (self.problem.drawn is not None and not self.is_dense) or self.separable is not None:
-            return None
-        return Transforms(self.problem) if transforms_are_worth(self.problem) else None
+    def transforms(self) -> FourierScan | None:
+        """The scan by transforms where that takes fewer operations."""
+        is_worth = self._is_whole and self.separable is None and is_worth_transforms(self.problem)
+        return FourierScan(self.problem) if is_worth else None
 
     @cached_property
     def overlaps(self) -> NDArray:
         """Inner products of the filters at all shifts, for signals of one dimension."""
         return overlap_table(self.problem.filters) if self.separable is None else self.separable.overlaps.table
 
-    def rises(self, geometry: Geometry, change: NDArray, *, rough: bool = False) -> NDArray:
-        """How much a change of a padded residual can raise |Dᵀr| / λ at most, at every position of a geometry.
-
-        With `rough` it is one bound for all positions, looser and in less time.
-        """
-        rise = np.array([inner(change, change)]) if rough else box_sums(geometry, change**2)
-        # Running sums are off by some ε of the largest, up or down; the bound must not be too small.
-        np.sqrt(np.maximum(rise, 0, out=rise) + _RUNNING * np.max(rise), out=rise)
-        rise *= rise.dtype.type(1.0001 * self.problem.largest_norm / self.problem.smallest_penalty)
-        return rise
+    @cached_property
+    def scan_size(self) -> int:
+        """Products that a scan takes."""
+        problem = self.problem
+        share = 1.0 if self._is_whole else max(len(problem.drawn or ()), 1) / problem.operator.n_codes
+        return int(share * problem.filters.size * problem.geometry.n_positions)
 
     @cached_property
     def row_chunks(self) -> list[tuple[int, int]]:
         """Grid rows in equal chunks of a fixed amount of work, an even number of them, whatever the number of threads."""
         rows = prod(self.problem.geometry.grid[:-1])
-        pairs = max(1, ceil(_scanned_share(self) * self.problem.geometry.n_positions / (2 * _CHUNK_POSITIONS)))
+        pairs = ceil(max(self.scan_size // self.problem.filters.size, 1) / (2 * TUNING.chunk_positions))
         step = ceil(rows / (2 * pairs))
         return [(first, min(first + step, rows)) for first in range(0, rows, step)]
 
-    def scan(self, residual: NDArray, best: NDArray, winner: NDArray, mapper: Mapper, *, coarse: bool = False) -> None:
-        """For every position the largest |Dᵀr| / λ over the (sampled) filters, and which filter it was.
+    def rises(self, geometry: Geometry, change: NDArray) -> NDArray:
+        """How much a change of a padded residual can raise |Dᵀr| / λ at most, at every position of a geometry.
 
-        A coarse scan may round more, as `rounding` tells, and takes less time.
+        A correlation changes by at most ‖d‖ times the change of the residual in its box.
         """
-        problem = self.problem
-        best[:] = 0
-        if problem.drawn is not None and not self.is_dense:
-            _scan_drawn(self, residual, problem.drawn, best, winner, mapper)
-            return
-        factors = self.per_penalty if problem.drawn is None else self.masked
-        if self.separable is not None:
-            self.separable.scan(residual, self.row_chunks, factors, best, winner, mapper)
-            return
-        if self.transforms is not None:
-            self.transforms.scan(residual, factors, best, winner, mapper, coarse=coarse)
-            return
+        rise = box_sums(geometry, change**2)
+        # Running sums are off by some ε of the largest, up or down; the bound must not be too small.
+        np.sqrt(np.maximum(rise, 0, out=rise) + 1e-12 * np.max(rise), out=rise)
+        rise *= rise.dtype.type(1.0001 * self.problem.largest_norm / self.problem.smallest_penalty)
+        return rise
 
-        layout = problem.operator.layout
-
-        def work(rows: tuple[int, int]) -> None:
-            descent.scan(layout, residual, *rows, factors, problem.nonnegative, best, winner)
-
-        # One thread has nothing to share out, and every call of a kernel takes its time.
-        list(mapper(work, self.row_chunks if mapper is not map else [(0, len(layout.row_bases))]))
-
-    def rounding(self, geometry: Geometry, residual: NDArray, *, rough: bool = False, coarse: bool = False) -> float:
+    def rounding(self, geometry: Geometry, residual: NDArray) -> float:
         """A bound of what rounding can take from max |Dᵀr| / λ in a scan of a flat padded residual.
 
-        Each correlation is a sum of n products, off by n ε ‖d‖ ‖r‖ at most, where r is what lies in its filter's box. With
-        `rough` it is the whole residual, for a looser bound in less time; `coarse` is what `scan` is told.
+        Each correlation is a sum of n products, off by n ε ‖d‖ ‖r‖ at most, where r is what lies in its filter's box.
         """
         if self.transforms is not None:
-            return self.transforms.rounding(residual, coarse=coarse)
-        largest = np.sqrt(inner(residual, residual) if rough else np.max(box_sums(geometry, residual**2)))
+            return self.transforms.rounding(residual)
         terms = self.problem.filters[0].size + 2 if self.separable is None else self.separable.terms
-        return scan_rounding(self.problem, terms, float(largest), residual.dtype)
+        return scan_rounding(
+            self.problem, terms, float(np.sqrt(np.max(box_sums(geometry, residual**2)))), residual.dtype
+        )
+
+    def scan(self, residual: NDArray, best: NDArray, winner: NDArray, mapper: Mapper) -> None:
+        """For every position the largest |Dᵀr| / λ over the (sampled) filters, and which filter it was."""
+        problem = self.problem
+        best[:] = 0
+        if not self._is_whole:
+            self._scan_drawn(residual, best, winner, mapper)
+        elif self.separable is not None:
+            self.separable.scan(residual, self.row_chunks, self.factors, best, winner, mapper)
+        elif self.transforms is not None:
+            self.transforms.scan(residual, self.factors, best, winner, mapper)
+        elif self._is_narrow:
+            self.scan_positions(residual, np.arange(len(best)), best, winner, mapper)
+        else:
+            layout = problem.operator.layout
+
+            def work(rows: tuple[int, int]) -> None:
+                kernels.scan(layout, residual, *rows, self.factors, problem.nonnegative, best, winner)
+
+            # One thread has nothing to share out, and every call of a kernel takes its time.
+            list(mapper(work, self.row_chunks if mapper is not map else [(0, len(layout.row_bases))]))
+
+    @property
+    def _is_narrow(self) -> bool:
+        """Whether a row of the grid is shorter than a vector."""
+        layout = self.problem.operator.layout
+        return layout.row_length < width_of(layout.block_lanes)
 
     def scan_positions(
         self, residual: NDArray, positions: NDArray, best: NDArray, winner: NDArray, mapper: Mapper
     ) -> None:
-        """Scan some positions only, as `scan` does; what was found at the others stays."""
-        layout, pairs = self.problem.operator.layout, self.problem.operator.pairs
-        signed = self.problem.nonnegative
+        """Scan some ascending positions only, as `scan` does; what was found at the others stays."""
+        best[positions] = 0
+        n_blocks, step = len(self.factors) // FILTERS_A_BLOCK, TUNING.chunk_positions // 4
 
         def work(some: NDArray) -> None:
-            descent.scan_positions(layout, pairs, residual, some, self.per_penalty, signed, best, winner)
+            none = np.zeros(n_blocks, np.int64)
+            self._scan_blocks(residual, some, none, none + len(some), best, winner)
 
-        pieces = range(0, len(positions), _CHUNK_POSITIONS // 4)
-        list(mapper(work, [positions[first : first + _CHUNK_POSITIONS // 4] for first in pieces]))
+        list(mapper(work, [positions[first : first + step] for first in range(0, len(positions), step)]))
 
-    def scan_codes(self, residual: NDArray, codes: NDArray, best: NDArray, winner: NDArray) -> None:
-        """Scan some codes, given in ascending order, and merge what is found into the earlier scan."""
-        layout = self.problem.operator.layout
-        descent.scan_sample(layout, residual, codes, self.per_penalty, self.problem.nonnegative, best, winner)
+    def _scan_blocks(
+        self, residual: NDArray, positions: NDArray, firsts: NDArray, lasts: NDArray, best: NDArray, winner: NDArray
+    ) -> None:
+        operator, signed = self.problem.operator, self.problem.nonnegative
+        kernels.scan_positions(
+            operator.layout, operator.pairs, residual, positions, firsts, lasts, self.factors, signed, best, winner
+        )
+
+    def _scan_drawn(self, residual: NDArray, best: NDArray, winner: NDArray, mapper: Mapper) -> None:
+        """Scan the codes that were drawn, one by one or the positions of each block of filters."""
+        drawn = self.problem.drawn
+        assert drawn is not None, "only a sample is scanned code by code"
+        if drawn.blocks is None:
+            self.scan_codes(residual, drawn.indices, best, winner)
+            return
+        firsts, lasts, chosen = drawn.blocks
+        length = self.problem.geometry.grid[-1]
+
+        def work(rows: tuple[int, int]) -> None:
+            spans = [
+                first + np.searchsorted(chosen[first:last], (rows[0] * length, rows[1] * length))
+                for first, last in zip(firsts, lasts, strict=True)
+            ]
+            begins, ends = np.array(spans, np.int64).reshape(-1, 2).T.copy()
+            self._scan_blocks(residual, chosen, begins, ends, best, winner)
+
+        list(mapper(work, self.row_chunks if mapper is not map else [(0, prod(self.problem.geometry.grid[:-1]))]))
+
+    def scan_codes(self, residual: NDArray, codes: NDArray, best: NDArray, winner: NDArray) -> NDArray:
+        """Scan some codes, given in ascending order, and merge what is found into an earlier scan; returns Dᵀr / λ."""
+        layout, ratios = self.problem.operator.layout, np.empty(len(codes), residual.dtype)
+        kernels.scan_codes(layout, residual, codes, self.factors, self.problem.nonnegative, best, winner, ratios)
+        return ratios
+
+    def scan_for_near(
+        self, residual: NDArray, violation: float, best: NDArray, winner: NDArray, mapper: Mapper
+    ) -> "NearViolators | None":
+        """Scan all codes as `scan` does, and list those that may violate soon; None where they are too many.
+
+        `violation` is that of the last scan: the next ones are expected to be less.
+        """
+        layout, floor = self.problem.operator.layout, 1 - min(TUNING.near_expected * violation, TUNING.near_deepest)
+        best[:] = 0
+
+        def work(rows: tuple[int, int]) -> NDArray | None:
+            near = np.empty(2 * TUNING.near_a_position * (rows[1] - rows[0]) * layout.row_length, np.int64)
+            count, limit = np.zeros(1, np.int64), best.dtype.type(floor)
+            found = limit, near, count
+            kernels.scan(layout, residual, *rows, self.factors, self.problem.nonnegative, best, winner, found)
+            return np.sort(near[: count[0]]) if count[0] <= len(near) else None
+
+        pieces = list(mapper(work, self.row_chunks))
+        listed = [piece for piece in pieces if piece is not None]
+        if len(listed) < len(pieces) or sum(map(len, listed)) > TUNING.near_a_position * len(best):
+            return None
+        # What moves in the next round is as large as the violations now.
+        if TUNING.near_expected * (float(np.max(best)) - 1) > 1 - floor:
+            return None
+        return NearViolators(self, listed, floor, mapper)
+
+    def can_list_near(self, violation: float) -> bool:
+        """Whether a scan should list near violators, after one whose largest ratio exceeded one by `violation`."""
+        is_usual = self.can_screen and not self._is_narrow
+        return is_usual and violation <= TUNING.near_violation and self.scan_size >= TUNING.near_products
 
 
-def _scan_drawn(
-    state: DescentState, residual: NDArray, drawn: Sample, best: NDArray, winner: NDArray, mapper: Mapper
-) -> None:
-    """Scan the codes that were drawn, one by one or the positions of each block of filters."""
-    blocks, signed = drawn.blocks, state.problem.nonnegative
-    if blocks is None:
-        state.scan_codes(residual, drawn.indices, best, winner)
-        return
-    layout, pairs = state.problem.operator.layout, state.problem.operator.pairs
+class NearViolators:
+    """The codes whose ratios exceeded `floor` in a scan, in pieces with positions of their own, and what became of them.
 
-    def work(rows: tuple[int, int]) -> None:
-        descent.scan_blocks(layout, pairs, residual, *rows, *blocks, state.per_penalty, signed, best, winner)
+    `best` and `winner` have, for each position, the largest ratio of the last look and its filter.
+    """
 
-    list(mapper(work, state.row_chunks))  # the same for any mapper: which neighbours are scanned together depends on it
+    def __init__(self, state: DescentState, pieces: list[NDArray], floor: float, mapper: Mapper) -> None:
+        self.state, self.pieces, self.floor, self.mapper = state, pieces, floor, mapper
+        self.best = np.zeros(state.problem.geometry.n_positions, state.factors.dtype)
+        self.winner = np.zeros(len(self.best), np.int32)
+        self.ratio = np.inf  # the largest of the last look
+        self._ratios: list[NDArray] = []  # of the codes in the last look, piece by piece, with their signs
 
+    def look(self, flat: NDArray) -> float:
+        """Find the violators of a residual, flat and padded, among these codes; returns the largest ratio."""
+        self.best[:] = 0
+        products = sum(map(len, self.pieces)) * self.state.problem.filters[0].size
+        mapper = self.mapper if products >= TUNING.near_help else map
+        self._ratios = list(
+            mapper(lambda codes: self.state.scan_codes(flat, codes, self.best, self.winner), self.pieces)
+        )
+        self.ratio = float(np.max(self.best))
+        enough = max(TUNING.near_kept * (self.ratio - 1), 0.05)
+        if enough < TUNING.near_expected * (1 - self.floor):  # forget those far below one
+            self.floor = 1 - enough
+            kept = [np.flatnonzero(np.abs(ratios) > self.floor) for ratios in self._ratios]
+            self.pieces, self._ratios = (
+                [array[some] for array, some in zip(arrays, kept, strict=True)]
+                for arrays in (self.pieces, self._ratios)
+            )
+        return self.ratio
 
-def _scanned_share(state: DescentState) -> float:
-    """The share of all codes that is scanned."""
-    drawn = state.problem.drawn
-    if drawn is None or state.is_dense:
-        return 1.0
-    return max(len(drawn), 1) / state.problem.operator.n_codes
-
-
-def scan_size(state: DescentState) -> int:
-    """Products that a scan takes."""
-    return int(_scanned_share(state) * state.problem.filters.size * state.problem.geometry.n_positions)
+    def above(self, floor: float) -> NDArray:
+        """The codes whose ratios exceeded `floor` in the last look."""
+        found = [codes[np.abs(some) > floor] for codes, some in zip(self.pieces, self._ratios, strict=True)]
+        return np.concatenate(found)
 
 
 def scan_rounding(problem: Problem, terms: float, largest: float, dtype: np.dtype) -> float:
@@ -194,9 +301,9 @@ def scan_rounding(problem: Problem, terms: float, largest: float, dtype: np.dtyp
     return terms * unit * problem.largest_norm * largest / problem.smallest_penalty
 
 
-_CHUNK_POSITIONS = 4096
-_DENSE = 0.25
-_RUNNING = 1e-12
+def are_few(positions: NDArray, every: NDArray) -> bool:
+    """Whether some positions are scanned faster by themselves than with all others."""
+    return len(positions) < TUNING.scattered * len(every)
 
 
 def box_sums(geometry: Geometry, flat: NDArray) -> NDArray:
@@ -204,19 +311,17 @@ def box_sums(geometry: Geometry, flat: NDArray) -> NDArray:
     sums = flat[: geometry.channels * prod(geometry.padded)].reshape(geometry.channels, *geometry.padded)
     sums = sums[0] if geometry.channels == 1 else sums.sum(axis=0)
     for axis, width in enumerate(geometry.filter):
-        before, after = sums.shape[:axis], sums.shape[axis + 1 :]
-        out = np.empty((*before, geometry.grid[axis], *after), flat.dtype)
-        descent.window_sums(
-            sums.reshape(prod(before), -1, prod(after)), width, out.reshape(prod(before), -1, prod(after))
+        whole = slice(width // 2, width // 2 + geometry.grid[axis])
+        sums = uniform_filter1d(sums, width, axis, mode="constant")[(slice(None),) * axis + (whole,)] * flat.dtype.type(
+            width
         )
-        sums = out
     return sums
 
 
 def clean_positions(geometry: Geometry, padded_weights: NDArray | None) -> NDArray:
     """Which positions have a box whose samples all have weight one; without weights, whose box leaves no signal."""
     if padded_weights is not None:
-        return box_sums(geometry, (padded_weights != 1).astype(np.float32)).ravel() == 0
+        return box_sums(geometry, (padded_weights != 1).astype(np.float32)).ravel() < 0.5
     clean = np.ones((), bool)
     for n, side, offset, length in zip(geometry.signal, geometry.filter, geometry.offset, geometry.grid, strict=True):
         begin = np.arange(length)

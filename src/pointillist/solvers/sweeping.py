@@ -1,44 +1,185 @@
-"""Sweeps over codes until little moves, or until few violate; threads share them strip by strip."""
+"""Sweeps over a working set: where its codes lie in a signal, how the signal is cut into strips, and who sweeps.
+
+Signals are cut along their first axis into strips of a few colours. Codes of strips of one colour reach no sample in common,
+so that threads sweep over them side by side; strips are the same for any number of threads, hence the bits are too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from dataclasses import field as dataclass_field
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
+from itertools import product
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.kernels import sweeps
-from pointillist.kernels.combining import MEMORY, make_memory
-from pointillist.kernels.sweeps import Codes, Effort
-from pointillist.kernels.team import disperse, make_team
+from pointillist.kernels.layout import SPARE_SAMPLES, flat_offsets, run_offsets, run_width, strides_of
+from pointillist.kernels.sweep import MEMORY, Codes, Effort, Scene, Strips, descend, make_memory
+from pointillist.kernels.threads import MOST_ITEMS, disperse, make_team
 from pointillist.parallel import Mapper, SharedMap
-from pointillist.problem import Problem
+from pointillist.problem import Geometry, Problem
 from pointillist.solvers.scanning import clean_positions
-from pointillist.solvers.staging import Field, Stage
-
-_WORTH_HELP = 2**17
-"""Products of a sweep from which on other threads help with it: it takes so long that they arrive before its end."""
 
 
-@dataclass(frozen=True, eq=False)
-class Ground:
-    """What all sweeps over codes of signal i share, in the field of its geometry."""
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """Numbers that decide how sweeps are done, but for `runs_in_turns` and `compared` nothing that they come to."""
 
-    problem: Problem
-    i: int
-    field: Field
-    _crew: _Crew = dataclass_field(default_factory=lambda: _Crew())
+    products_for_help: int = 2**17
+    """Products of a sweep from which on other threads help with it: it takes so long that they arrive before its end."""
+    patience: int = 2**17
+    """Looks for the end of a last item, some tenth of a millisecond, after which a late helper gets no more work."""
+    strip_positions: int = 1024
+    """Positions of a strip at least: fewer are swept over in too little time to be shared out."""
+    colours: int = 8
+    """Colours of strips at most, where filters are long beside the signal."""
+    runs_in_turns: int = 64
+    """Runs of a filter up to which two places are swept over in turns: both must fit into the fastest cache."""
+    compared: float = 0.001
+    """Target of moves, beside the largest sample, from which on the residual is compared before and after a sweep instead of
+    recording the step, if that is in less time: it rounds too much for smaller moves."""
+    compared_passes: int = 4
+    """Passes over a signal that take as long as comparing."""
+    digits: float = 1e-3
+    """Error, beside its length, of a step that is multiplied by the largest factor of an extrapolation."""
+
+
+TUNING = Tuning()
+
+
+class Field:
+    """Places of codes in the signals of a geometry as they are swept over, and their strips.
+
+    A circle is unrolled: its padded signal holds the first samples of each axis again behind the last, and a margin of a
+    filter around that takes up what belongs to nobody. A code near an end of an axis is added on the other side too.
+
+    Codes of a strip reach no further than to the next one of its own colour, and neither does the padding of their last
+    runs. Behind the last strip lies the first, around a circle or of the next channel, so that there are as many strips of
+    each colour, or a single strip.
+    """
+
+    def __init__(self, geometry: Geometry, strip_positions: int) -> None:
+        self.geometry, self.around = geometry, geometry.boundary == "circular"
+        self.margin = tuple(f - 1 if self.around else 0 for f in geometry.filter)
+        self.shape = (geometry.channels, *(n + 2 * m for n, m in zip(geometry.padded, self.margin, strict=True)))
+        strides, width = strides_of(self.shape), run_width(geometry.filter[-1])
+        self.offsets = run_offsets((geometry.channels, *geometry.filter), self.shape)
+        self.filter_step = len(self.offsets) * width
+        self.strides = strides[1:]
+        self.corner = int(self.strides @ self.margin)
+        self.row_bases = self.corner + flat_offsets(geometry.grid[:-1], strides[1:-1])
+        positions, length = prod(geometry.grid[1:]), geometry.grid[0]
+        reach = geometry.filter[0] + (width if len(geometry.grid) == 1 else 0)
+        count, n_colours = _cut(length, reach, -(-strip_positions // positions))
+        borders = np.arange(count + 1) * length // count
+        self.first_positions = borders * positions
+        rows = self._rows(borders[:-1], strides)
+        self._strips = Strips(n_colours, np.zeros(count + 1, np.int64), *rows, np.zeros(count, bool))
+
+    def _rows(self, borders: NDArray, strides: NDArray) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+        """Where the rows of each strip begin among all, and of each row its begin, its samples, and those that count.
+
+        What a circle holds twice belongs to the strip that has it first, and does not count.
+        """
+        held, last = self.geometry.padded, len(self.geometry.grid) - 1
+        once = self.geometry.signal if self.around else held
+        # A line is cut into pieces, other signals into slabs of one row along each further axis.
+        again = once[0] + borders
+        edges = np.arange(held[0] + 1) if last else np.unique([*borders, *again[again < held[0]], held[0]])
+        begins, owners = edges[:-1], np.searchsorted(borders, edges[:-1] % once[0], "right") - 1
+        order = np.argsort(owners, kind="stable")
+        begins = begins[order, None]
+        within = flat_offsets(
+            (self.shape[0], *held[1:last]), np.delete(strides[: last + 1], 1) if last else strides[:1]
+        )
+        seen = np.zeros((self.shape[0], *held[1:last]), bool)
+        seen[(slice(None), *map(slice, once[1:last]))] = True
+        lengths = np.full((1, 1), held[-1]) if last else np.diff(edges)[order, None]
+        counted = (once[-1] if last else lengths) * (begins < once[0]) * seen.ravel()
+        starts = self.corner + strides[1] * begins + within
+        bounds = len(within) * np.searchsorted(owners[order], np.arange(len(borders) + 1))
+        return bounds, starts.ravel(), np.broadcast_to(lengths, starts.shape).ravel(), counted.ravel()
+
+    def strips(self, positions: NDArray) -> Strips:
+        """The strips of codes at positions in ascending order."""
+        codes = np.searchsorted(positions, self.first_positions)
+        own = codes[1:] > codes[:-1]
+        reached = own.copy()
+        for further in range(1, self._strips.n_colours):
+            reached |= np.roll(own, further)
+        return self._strips._replace(codes=codes, reached=reached)
+
+    def ghosts(self, positions: NDArray, bases: NDArray) -> tuple[NDArray, NDArray]:
+        """Where else codes begin, and where the ghosts of each code begin among these."""
+        if not self.around:
+            return np.empty(0, np.int64), np.zeros(len(positions) + 1, np.int64)
+        sides = []
+        for at, n, f, stride in zip(
+            np.unravel_index(positions, self.geometry.grid), self.geometry.signal, self.geometry.filter, self.strides,
+            strict=True,
+        ):  # fmt: skip
+            sides.append([(np.ones(len(at), bool), 0), (at < f - 1, n * stride), (at > n - f, -n * stride)])
+        ways = list(product(*sides))[1:]
+        codes, way = np.nonzero(np.stack([np.all([is_on for is_on, _ in one], axis=0) for one in ways], axis=1))
+        shifts = np.array([sum(shift for _, shift in one) for one in ways])
+        return bases[codes] + shifts[way], np.searchsorted(codes, np.arange(len(positions) + 1))
+
+    def laid(self, flat: NDArray) -> NDArray:
+        """A flat padded signal as it is swept over: a copy with margins around a circle, itself otherwise."""
+        if not self.around:
+            return flat
+        inner, out = self.geometry.padded, np.zeros(prod(self.shape) + SPARE_SAMPLES, flat.dtype)
+        self._inside(out)[...] = flat[: self.shape[0] * prod(inner)].reshape(self.shape[0], *inner)
+        return out
+
+    def unlaid(self, laid: NDArray) -> NDArray:
+        """The part of what is swept over that is the signal itself (channels, *space)."""
+        return self.geometry.inside(np.ascontiguousarray(self._inside(laid)).reshape(-1) if self.around else laid)
+
+    def _inside(self, laid: NDArray) -> NDArray:
+        cut = (slice(m, m + n) for m, n in zip(self.margin, self.geometry.padded, strict=True))
+        return laid[: prod(self.shape)].reshape(self.shape)[(slice(None), *cut)]
+
+
+def _cut(length: int, reach: int, least: int) -> tuple[int, int]:
+    """How many strips a length is cut into, and of how many colours; a code reaches `reach` positions from its own on.
+
+    Two colours do where strips may be as long as filters. With more of them strips are shorter, and two threads find work in
+    signals that are hardly three times as long as filters: one is always half a signal behind the other.
+    """
+    pairs = min(length // (2 * max(reach, least)), MOST_ITEMS // 2)
+    if pairs > 1:
+        return 2 * pairs, 2
+    for n_colours in range(2, TUNING.colours + 1):  # between two strips of a colour lie all others
+        count = 2 * n_colours
+        if length // count >= least and (n_colours - 1) * (length // count) >= reach:
+            return count, n_colours
+    return 1, 1
+
+
+@lru_cache(32)
+def field_of(geometry: Geometry, strip_positions: int) -> Field:
+    """The field of a geometry: every step of learning has a problem of its own, and all have one geometry."""
+    return Field(geometry, strip_positions)
+
+
+class SweepContext:
+    """What all sweeps over codes of signal i share."""
+
+    def __init__(self, problem: Problem, i: int, mapper: Mapper) -> None:
+        self.problem, self.mapper = problem, mapper
+        self.field = field_of(problem.geometry, TUNING.strip_positions)
+        self.given = problem.weights_of(i)
+        self._alone = False  # since a helper was late
 
     @cached_property
     def weights(self) -> NDArray:
         """The weights as a flat padded signal."""
         geometry, dtype = self.problem.geometry, self.problem.filters.dtype
-        given = self.problem.weights_of(self.i)
-        ones = np.ones((geometry.channels, *geometry.signal), dtype) if given is None else given
-        return geometry.spread(ones.astype(dtype))
+        given = np.ones((geometry.channels, *geometry.signal), dtype) if self.given is None else self.given
+        return geometry.spread(given.astype(dtype))
 
     @cached_property
     def _laid_weights(self) -> NDArray:
@@ -52,74 +193,73 @@ class Ground:
     @cached_property
     def _clean(self) -> NDArray:
         """Which positions have a whole box of weight one."""
-        given = self.problem.weights_of(self.i)
-        return clean_positions(self.problem.geometry, None if given is None else self.weights)
+        return clean_positions(self.problem.geometry, None if self.given is None else self.weights)
 
     @cached_property
-    def is_binary(self) -> bool:
-        """Whether all weights are one or zero."""
-        given = self.problem.weights_of(self.i)
-        return given is None or bool(np.all((given == 0) | (given == 1)))
+    def _is_binary(self) -> bool:
+        return self.given is None or bool(np.all((self.given == 0) | (self.given == 1)))
 
     def codes(self, codes: NDArray, values: NDArray, raised: float = 1.0) -> Codes:
-        """What sweeps over some codes need, with penalties that are `raised` so many times; they change the values."""
-        clean = self._clean[codes % self.problem.geometry.n_positions]
+        """What sweeps need of codes in the order of their positions, with penalties `raised` so many times.
+
+        Sweeps change the values.
+        """
+        filters, positions = np.divmod(codes, self.problem.geometry.n_positions)
+        rows, columns = np.divmod(positions, self.problem.geometry.grid[-1])
+        clean, bases = self._clean[positions], self.field.row_bases[rows] + columns
         curvatures = self.problem.operator.curvatures(codes, self.weights, clean)
         penalties = (raised * self.problem.penalty_at(codes)).astype(values.dtype)
-        return Codes(values, curvatures, penalties, clean)
+        ghosts = self.field.ghosts(positions, bases)
+        return Codes(values, curvatures, penalties, clean, bases, filters * self.field.filter_step, *ghosts)
 
-    def stage(self, codes: NDArray, residual: NDArray) -> Stage:
-        """Where codes lie that are in the order of their positions; sweeps may change the flat padded residual."""
-        return self.field.stage(codes, residual, self._laid_weights)
-
-    def sweep(self, stage: Stage, codes: Codes, effort: Effort, mapper: Mapper, ridge: float = 0.0) -> None:
-        """Sweep over all codes until no move exceeds the target, with extrapolated sweeps over the non-zeros between.
+    def sweep(self, positions: NDArray, codes: Codes, residual: NDArray, effort: Effort, ridge: float = 0.0) -> NDArray:
+        """Sweep over codes at ascending positions; returns the residual then, laid out for sweeps.
 
         Plain sweeps at the end make the residual smooth: extrapolated ones leave small swings, which cost little of the
-        objective and much of a bound.
+        objective and much of a bound. `residual` is flat and padded, and may be overwritten.
         """
-        problem, operator, n_strips = self.problem, self.problem.operator, len(stage.strips.reached)
-        dtype = codes.values.dtype
+        problem, layout, tuning, dtype = self.problem, self.problem.operator.layout, TUNING, codes.values.dtype
+        strips, laid = self.field.strips(positions), self.field.laid(residual)
         steps = self._steps if effort.extra > 0 else np.zeros((MEMORY + 1, 0), dtype)
-        memory = make_memory(steps, len(codes.values), n_strips)
-        compared = effort.extra > 0 and self.is_binary
-        compared = compared and sweeps.can_compare(stage.layout, len(codes.values), stage.residual, effort.target)
-        work = partial(
-            sweeps.descend, layout=stage.layout, places=stage.places, codes=codes,
-            ridge=dtype.type(ridge), nonnegative=problem.nonnegative, residual=stage.residual, weights=stage.weights,
-            compared=compared, strips=stage.strips, memory=memory, effort=effort, bundles=operator.bundles,
+        scene = Scene(
+            layout.run_lanes, layout.runs, self.field.offsets, codes, dtype.type(ridge), problem.nonnegative, laid,
+            self._laid_weights, strips, make_memory(steps, len(positions), len(strips.reached)),
+            abreast=2 if len(self.field.offsets) <= tuning.runs_in_turns else 1,
+            most=tuning.digits / float(np.finfo(dtype).eps),
         )  # fmt: skip
-        products = len(codes.values) * problem.filters[0].size
-        useful = sweeps.useful_threads(stage.layout, stage.strips) if products >= _WORTH_HELP else 1
-        self._crew.run(work, useful, mapper)
+        samples = len(positions) * self.field.filter_step
+        compared = effort.extra > 0 and self._is_binary and samples > tuning.compared_passes * len(laid)
+        compared = compared and effort.target > tuning.compared * max(float(laid.max()), -float(laid.min()))
+        useful = -(-len(strips.reached) // (strips.n_colours * scene.abreast))
+        if len(positions) * problem.filters[0].size < tuning.products_for_help:
+            useful = 1
+        patience = tuning.patience + samples
+        self._share(useful, partial(descend, scene=scene, compared=compared, effort=effort, patience=patience))
+        return laid
 
-    def inside(self, stage: Stage) -> NDArray:
-        """What a stage's residual has become, as a signal (channels, *space)."""
-        return self.field.inside(stage.residual)
-
-    def project(self, stage: Stage, codes: Codes, times: int, mapper: Mapper) -> None:
-        """Sweep over codes from zero, some times, so that fewer of them violate |Dᵀr| ≤ λ for the residual of the stage.
-
-        A code that begins at zero takes from the residual just what exceeds its penalty: a projection onto its condition.
-        Since each sweep forgets what the last one took, nothing is ever given back. The values of the last sweep are left.
-        """
-        self.sweep(stage, codes, Effort(0.0, 0, 0, times, forgetting=True), mapper)
-
-
-class _Crew:
-    """The threads that sweep over one signal."""
-
-    def __init__(self) -> None:
-        self._alone = False  # since a helper was late
-
-    def run(self, work: Callable[..., None], useful: int, mapper: Mapper) -> None:
-        """Lead work that so many threads are useful for, with those of a mapper that come in time."""
+    def _share(self, useful: int, work: Callable[..., None]) -> None:
+        """Lead work that so many threads are useful for, with those of a shared mapper that come in time."""
         team, n_threads = make_team(), 1
-        if isinstance(mapper, SharedMap) and not self._alone:
-            n_threads = min(useful, mapper.n_jobs)
+        if isinstance(self.mapper, SharedMap) and not self._alone:
+            n_threads = min(useful, self.mapper.n_jobs)
             for rank in range(1, n_threads):
-                mapper.ask(partial(work, rank, n_threads, team))
+                self.mapper.ask(partial(work, rank, n_threads, team))
         try:
             work(0, n_threads, team)
         finally:
             self._alone |= disperse(team)
+
+    def project(self, codes: NDArray, point: NDArray, times: int) -> tuple[NDArray, NDArray]:
+        """Sweep over codes from zero, some times, so that fewer of them violate |Dᵀθ| ≤ λ for a point (channels, *space).
+
+        A code that begins at zero takes from the point just what exceeds its penalty: a projection onto its condition.
+        Since each sweep forgets what the last one took, nothing is ever given back. Returns the point then, and by how much
+        each code violated when it was last met, beside its penalty.
+        """
+        geometry, dtype = self.problem.geometry, self.problem.filters.dtype
+        working = self.codes(codes, np.zeros(len(codes), dtype))
+        flat, effort = geometry.spread(point.astype(dtype)), Effort(0.0, 0, 0, times, forgetting=True)
+        laid = self.sweep(codes % geometry.n_positions, working, flat, effort)
+        # Wherever rounding has led to is a point as good as any.
+        moved = self.field.unlaid(laid).astype(np.float64)
+        return moved, np.abs(working.values) * working.curvatures / working.penalties

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from pointillist.large import release
 from pointillist.parallel import Mapper
 from pointillist.problem import Certificate, inner, relative_gap
-from pointillist.solvers import dual
 from pointillist.solvers.blocks import BlockCodes, Blocks, Place, alone
+from pointillist.solvers.certificate import TUNING, shrunk
+from pointillist.solvers.coordinate_descent import TUNING as ROUNDS
 from pointillist.solvers.scanning import DescentState
 from pointillist.solvers.tileviews import TileView, Whole
-from pointillist.solvers.workingset import LOOSE
 
 Answer = TypeVar("Answer")
 
@@ -25,20 +25,20 @@ class Certifier:
         self, whole: Whole, blocks: Blocks, codes: BlockCodes, state: DescentState, tol: float, i: int
     ) -> None:
         self.whole, self.blocks, self.codes, self.state, self.tol, self.i = whole, blocks, codes, state, tol, i
-        self.allowed = 1 + dual.ALLOWED * tol  # the ratio up to which the dual point is not shrunk locally
+        self.allowed = 1 + TUNING.allowed * tol  # the ratio up to which the dual point is not shrunk locally
 
     def certificate(self, largest: float, mapper: Mapper) -> Certificate:
         """What all codes together are worth; the residual that all tiles share is the dual point, shrunk by its ratios.
 
         `largest` is a bound of all ratios. The point is shrunk as a whole by it or, for a tight tolerance, each sample by
-        the ratios around it; see `dual`.
+        the ratios around it; see `shrunk`.
         """
         codes, values = self.codes.of(tuple(slice(0, n) for n in self.blocks.counts))
         price = inner(self.whole.problem.penalty_at(codes), np.abs(values))
         objective, constant = sum(self._walk(self._loss, mapper)) + price, self.whole.problem.constant_of(self.i)
         size, energy = np.sum(list(self._walk(self._plain, mapper)), axis=0)
         gap = relative_gap(objective, size, energy, largest, constant)
-        if gap > self.tol and self.tol <= LOOSE:
+        if gap > self.tol and self.tol <= ROUNDS.loose:
             for _ in self._walk(self._refresh, mapper):
                 pass
             pieces = np.array(list(self._walk(self._shrunk, mapper)))
@@ -104,7 +104,7 @@ class Certifier:
         """The worth of the residual shrunk by the ratios around each sample, and the largest ratio that this leaves."""
         view = self._view(alone(block))
         bounds = view.bounds()
-        point = dual.shrunk(view.touching, view.residual, bounds.ravel() / bounds.dtype.type(self.allowed))
+        point = shrunk(view.touching, view.residual, bounds.ravel() / bounds.dtype.type(self.allowed))
         rise = self.state.rises(view.geometry, view.geometry.spread(point - view.residual))
         ratios = self._scanned(view, point, (view.own(bounds) + rise).ravel())
         return (*self._worth(block, view, point), float(np.max(ratios)))

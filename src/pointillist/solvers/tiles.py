@@ -25,12 +25,10 @@ from pointillist.parallel import Mapper, one_blas_thread
 from pointillist.problem import Geometry, Problem
 from pointillist.solvers.base import Result, Solution, Solver, collect
 from pointillist.solvers.blocks import BlockCodes, Blocks, Place, alone
-from pointillist.solvers.descent import CoordinateDescent
-from pointillist.solvers.rounds import solve_by_rounds
+from pointillist.solvers.coordinate_descent import TUNING, CoordinateDescent, HostWorkingSet, solve_by_rounds
 from pointillist.solvers.scanning import DescentState
 from pointillist.solvers.tilecertificate import Certifier
 from pointillist.solvers.tileviews import TileView, Whole
-from pointillist.solvers.workingset import LOOSE, HostWorkingSet
 
 Progress = Callable[[float], None]
 """Called with the share of the work that is done, from 0 to 1."""
@@ -139,7 +137,7 @@ class _Done(NamedTuple):
 
 def _first_goal(tol: float) -> float:
     """The excess of ratios at which a certificate is worth its time: a point that is shrunk locally bears much."""
-    return min(7 * tol, _FIRST_EXCESS) if tol <= LOOSE else 1.5 * tol
+    return min(7 * tol, _FIRST_EXCESS) if tol <= TUNING.loose else 1.5 * tol
 
 
 class _Tiling:

@@ -8,17 +8,16 @@ import pytest
 
 from pointillist.problem import Geometry, Problem
 from pointillist.sampling import Sample
-from pointillist.solvers import transforms, workingset
-from pointillist.solvers.descent import CoordinateDescent
+from pointillist.solvers import CoordinateDescent, coordinate_descent, fourier_scan, scanning
 from pointillist.solvers.scanning import DescentState
 
 SHAPES = [((50,), (9,)), ((96,), (7,)), ((17, 14), (5, 4)), ((12, 15), (5, 11)), ((7, 8, 6), (3, 2, 4))]
 
 
-def _scanned(state, residual, mapper=map, coarse=False):
+def _scanned(state, residual, mapper=map):
     best = np.full(state.problem.geometry.n_positions, 7.0, residual.dtype)
     winner = np.zeros(len(best), np.int32)
-    state.scan(residual, best, winner, mapper, coarse=coarse)
+    state.scan(residual, best, winner, mapper)
     return best, winner
 
 
@@ -38,10 +37,12 @@ def test_both_scans_find_the_same(reference, monkeypatch, boundary, signal, size
             problem, drawn=Sample(flat=np.flatnonzero(rng.random(11 * problem.geometry.n_positions) < 0.6))
         )
     residual = problem.geometry.spread(x)
-    monkeypatch.setattr("pointillist.solvers.scanning.transforms_are_worth", lambda problem: False)
+    monkeypatch.setattr(scanning, "is_worth_transforms", lambda problem: False)
     expected = _scanned(DescentState(problem), residual)
-    monkeypatch.setattr("pointillist.solvers.scanning.transforms_are_worth", lambda problem: True)
-    monkeypatch.setattr(transforms, "_SPECTRA_BYTES", room)  # for several blocks, or one
+    monkeypatch.setattr(scanning, "is_worth_transforms", lambda problem: True)
+    monkeypatch.setattr(
+        fourier_scan, "TUNING", dataclasses.replace(fourier_scan.TUNING, spectra_bytes=room)
+    )  # for several blocks, or one
     found = _scanned(DescentState(problem), residual)
     with ThreadPoolExecutor(2) as pool:
         shared = _scanned(DescentState(problem), residual, pool.map)
@@ -52,30 +53,23 @@ def test_both_scans_find_the_same(reference, monkeypatch, boundary, signal, size
 
 @pytest.mark.parametrize("boundary", ["same", "circular"])
 @pytest.mark.parametrize("room", [1, 2**27])
-def test_a_coarse_scan_rounds_as_little_as_it_says(reference, monkeypatch, boundary, room):
+def test_a_scan_rounds_as_little_as_it_says(reference, monkeypatch, boundary, room):
     problem, x = reference.problem(
         np.random.default_rng(2), (40, 30), (15, 11), n_filters=20, boundary=boundary, dtype=np.float32, penalty=0.2
     )
-    monkeypatch.setattr("pointillist.solvers.scanning.transforms_are_worth", lambda problem: True)
-    monkeypatch.setattr(transforms, "_SPECTRA_BYTES", room)
+    monkeypatch.setattr(scanning, "is_worth_transforms", lambda problem: True)
+    monkeypatch.setattr(fourier_scan, "TUNING", dataclasses.replace(fourier_scan.TUNING, spectra_bytes=room))
     state, residual = DescentState(problem), problem.geometry.spread(x)
-    fine, _ = _scanned(state, residual)
-    coarse, _ = _scanned(state, residual, coarse=True)
-    with ThreadPoolExecutor(2) as pool:
-        shared, _ = _scanned(state, residual, pool.map, coarse=True)
-    np.testing.assert_array_equal(shared, coarse)
-    off, bound = np.max(np.abs(fine - coarse)), state.rounding(problem.geometry, residual, coarse=True)
-    assert 0 < off < 1e-4 * np.max(fine)
-    assert off < bound
-    assert state.transforms.may_be_coarse(residual, 5 * bound)
-    assert not state.transforms.may_be_coarse(residual, 3 * bound)
-    assert not state.transforms.may_be_coarse(residual.astype(np.float64), np.inf)
+    found, _ = _scanned(state, residual)
+    exact = np.max(np.abs(problem.exact_operator.correlate(x)) / 0.2, axis=0).ravel()
+    off, bound = np.max(np.abs(found - exact)), state.rounding(problem.geometry, residual)
+    assert 0 < off < bound < 1e-4 * np.max(exact)
 
 
 @pytest.mark.parametrize("boundary", ["same", "circular"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_answers_by_transforms_are_certified(reference, monkeypatch, boundary, dtype):
-    monkeypatch.setattr("pointillist.solvers.scanning.transforms_are_worth", lambda problem: True)
+    monkeypatch.setattr(scanning, "is_worth_transforms", lambda problem: True)
     problem, x = reference.problem(
         np.random.default_rng(1), (12, 11), (5, 4), boundary=boundary, dtype=dtype, weights="uneven", penalty=0.2
     )
@@ -86,25 +80,6 @@ def test_answers_by_transforms_are_certified(reference, monkeypatch, boundary, d
     assert result.gap[0] <= solver.tol
     assert result.objective[0] * (1 - result.gap[0]) <= expected.objective * (1 + 1e-12)
     assert result.objective[0] >= expected.objective * (1 - 1e-9)
-
-
-def test_scans_are_as_coarse_as_the_tolerance_allows(monkeypatch):
-    monkeypatch.setattr("pointillist.solvers.scanning.transforms_are_worth", lambda problem: True)
-    rng, scan, told = np.random.default_rng(2), transforms.Transforms.scan, []
-
-    def listening(self, *args, coarse):
-        told.append(coarse)
-        return scan(self, *args, coarse=coarse)
-
-    monkeypatch.setattr(transforms.Transforms, "scan", listening)
-    filters, x = rng.standard_normal((5, 1, 21, 21), np.float32) / 21, rng.standard_normal((1, 60, 50), np.float32)
-    geometry = Geometry(x.shape[1:], filters.shape[2:], 1, "same")
-    problem = Problem(filters=filters, geometry=geometry, penalty=np.full((5, 1), 0.5))
-    for tol, all_coarse in ((0.3, True), (1e-4, False)):
-        told.clear()
-        solver = CoordinateDescent(tol=tol, max_iter=1000)
-        assert solver.solve(solver.prepare(problem), [x]).gap[0] <= tol
-        assert all(told) is all_coarse
 
 
 @pytest.mark.parametrize(
@@ -121,13 +96,13 @@ def test_scans_are_as_coarse_as_the_tolerance_allows(monkeypatch):
 def test_transforms_are_for_large_filters(signal, size, boundary, worth):
     geometry = Geometry(signal, size, 1, boundary)
     problem = Problem(filters=np.ones((20, 1, *size)), geometry=geometry, penalty=np.ones((20, 1)))
-    assert transforms.transforms_are_worth(problem) is worth
+    assert fourier_scan.is_worth_transforms(problem) is worth
 
 
 def test_spectra_of_large_signals_are_bounded():
     for n_filters in (10, 100, 1000):
         geometry = Geometry((4000, 4000), (71, 71), 1, "same")
-        samples = np.prod(transforms.shape_of_blocks(geometry, n_filters))
+        samples = np.prod(fourier_scan.shape_of_blocks(geometry, n_filters))
         assert samples >= (2 * 71) ** 2
         assert 8 * n_filters * samples < 3e8
 
@@ -135,25 +110,24 @@ def test_spectra_of_large_signals_are_bounded():
 @pytest.mark.parametrize("transformed", [True, False])
 def test_few_codes_are_new_where_filters_are_large(reference, monkeypatch, transformed):
     problem, x = reference.problem(np.random.default_rng(2), (30, 24), (7, 8), n_filters=4, penalty=0.02)
-    monkeypatch.setattr("pointillist.solvers.scanning.transforms_are_worth", lambda problem: transformed)
-    monkeypatch.setattr(workingset, "_FEW_NEW", 0.1)
-    monkeypatch.setattr(workingset, "_FEW_OF_ALL", 0.02)
-    counts, merge = [], workingset.merge
+    monkeypatch.setattr(scanning, "is_worth_transforms", lambda problem: transformed)
+    monkeypatch.setattr(coordinate_descent, "TUNING", dataclasses.replace(coordinate_descent.TUNING, new_codes=0.1))
+    counts, merge = [], coordinate_descent.merge
 
     def counting(codes, values, fresh, n_positions, n_filters):
         counts.append((len(codes), len(fresh)))
         return merge(codes, values, fresh, n_positions, n_filters)
 
-    monkeypatch.setattr(workingset, "merge", counting)
+    monkeypatch.setattr(coordinate_descent, "merge", counting)
     solver = CoordinateDescent(tol=1e-6, max_iter=500)
     result = solver.solve(solver.prepare(problem), [x])
     assert result.gap[0] <= 1e-6
-    few = [fresh <= max(0.1 * codes, 0.02 * 30 * 24) for codes, fresh in counts]
+    few = [fresh <= max(0.1 * codes, 30 * 24 / 8) for codes, fresh in counts]
     assert all(few) == transformed
 
 
 def test_a_grid_of_few_positions_takes_one_code_at_a_time(reference, monkeypatch):
     problem, x = reference.problem(np.random.default_rng(3), (2, 2), (2, 2), n_filters=3, penalty=0.01)
-    monkeypatch.setattr("pointillist.solvers.scanning.transforms_are_worth", lambda problem: True)
+    monkeypatch.setattr(scanning, "is_worth_transforms", lambda problem: True)
     solver = CoordinateDescent(tol=1e-6, max_iter=500)
     assert solver.solve(solver.prepare(problem), [x]).gap[0] <= 1e-6

@@ -1,0 +1,462 @@
+"""The default solver: a working set of codes and coordinate descent on the residual, with a certificate as stopping rule.
+
+The codes are so sparse that most of the work is finding them. Each round scans the correlations of the residual with every
+(sampled) filter position, takes the violators of |Dᵀr| ≤ λ into the working set, and descends on it until little moves: one
+inner product and, if a code moves, one addition of a filter, with the best step in the span of the last moves after each
+sweep. The scan also yields the duality gap, evaluated in float64 but for the correlations, whose rounding is bounded. When
+few codes violate, the next rounds look for violators among those that nearly did. Far from the optimum, rounds are for
+larger penalties first.
+
+`solve_by_rounds` decides who is done, how far to descend and what the answers are worth, for many signals at once, on the
+host (`HostWorkingSet`) and on devices alike. `sweeping` has the sweeps, `scanning` the scans, `certificate` the dual points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import count as numbers
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointillist.codes import SparseCodes
+from pointillist.kernels.scan import merge
+from pointillist.kernels.sweep import Effort
+from pointillist.parallel import Mapper, SharedMap, one_blas_thread, parallel
+from pointillist.problem import Certificate, Problem, certificate, inner, relative_gap, worst_ratio
+from pointillist.reprs import shown
+from pointillist.solvers.base import Result, check_numbers, judge, merge_results
+from pointillist.solvers.certificate import DualBound
+from pointillist.solvers.scanning import DescentState, NearViolators, are_few
+from pointillist.solvers.sweeping import SweepContext
+from pointillist.validation import is_integer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """Numbers of the rounds; what they are worth is measured by `benchmarks.ablation`."""
+
+    stalled_rounds: int = 5
+    """Rounds without a smaller objective after which a signal is given up: rounding is all that is left."""
+    settled_rounds: int = 8
+    """Rounds after which descents go further, in inverse proportion to their number: codes that are left hang together."""
+    raised: float = 2.5
+    """First rounds are for penalties so large that the largest correlation is so many times as large, at most, …"""
+    falling: float = 0.6
+    """… and for this part of those of the last round (1.14 to 1.9 where penalties are small)."""
+    guess: float = 0.25
+    """Tolerance from which on a few codes do, and no round is for larger penalties."""
+    loose: float = 0.02
+    """Tolerance above which the plain dual point is enough: it says how much effort to make, not how good the answer is."""
+    negligible: float = 0.07
+    """Codes smaller than this share of their penalty are dropped at the end of a solve with a ridge."""
+    visible: float = 1e-9
+    """Share that an objective has to fall by for violators to be looked for among near ones alone."""
+    missed: float = 1.5
+    """Near violators are listed anew when a scan of all finds so many times the violation that they had."""
+    passes: int = 3
+    """Passes over the working set, at most, in a round that looked at near violators only."""
+    smooth: int = 4
+    """Plain sweeps at the end of such a round, which smooth the residual."""
+    new_codes: float = 4.0
+    """A round takes up so many times as many codes of large filters as there are, at most: visiting them takes long."""
+    thread_products: int = 2**23
+    """Products of a scan from which on threads share the work on a signal: a tenth of a millisecond, time after time."""
+    thread_products_with_ridge: int = 2**26
+    """The same for codes with a ridge: every round scans all codes, and does little else."""
+
+
+TUNING = Tuning()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoordinateDescent:
+    """Solver by coordinate descent on a working set of codes, the default.
+
+    Parameters
+    ----------
+    tol : float
+        Relative duality gap to reach. The true excess is usually a hundred times smaller.
+    max_iter : int
+        Rounds (scan, then descent) at most.
+    min_iter : int
+        Rounds at least, even if the gap is small enough before: that of no codes at all may be, for a rough tolerance.
+    cells : tuple of int
+        Side of the cells that take one new code each, for the first rounds; the last entry serves all later ones. Coarse
+        cells spread the first codes out instead of crowding them around the strongest edges.
+    inner : float
+        Descent in a round stops when no code moves more than this share of the largest violation, and goes further in late
+        rounds.
+    max_sweeps, extra : int
+        Passes over the working set in a round at most, each followed by up to `extra` over the non-zeros. Between two scans
+        of all codes rounds have three passes at most, up to twice as many extra ones, and plain ones at the end.
+    ridge : float
+        Solve with ½ ridge z² added, for `max_iter` rounds: codes that share what they explain with their neighbours. Filters
+        learned from such codes are better on new signals; the reported objective and gap stay those of the problem
+        without it, so a tolerance is not to be expected.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> solver = pt.solvers.CoordinateDescent(tol=1e-6)
+    >>> pt.encode(np.eye(1, 30, 9), [[0.6, 0.8]], penalty=0.1, solver=solver).status.value
+    'converged'
+    """
+
+    takes_start: ClassVar[bool] = True
+
+    tol: float = 1e-3
+    max_iter: int = 200
+    min_iter: int = 0
+    cells: tuple[int, ...] = (1,)
+    inner: float = 0.5
+    max_sweeps: int = 20
+    extra: int = 6
+    ridge: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_numbers(self)
+        whole = isinstance(self.cells, tuple | list) and all(map(is_integer, self.cells))
+        if not whole or not self.cells or min(self.cells) < 1:
+            raise ValueError(f"cells must be a tuple of positive integers, got {shown(self.cells)}")
+
+    def rescaled(self, power: int) -> Self:
+        """These settings for w ‖d‖² divided by 2 to a power."""
+        return self if self.ridge == 0 else replace(self, ridge=float(np.ldexp(self.ridge, -power)))
+
+    def prepare(self, problem: Problem) -> DescentState:
+        """Lay out what all signals of the problem share."""
+        return DescentState(problem)
+
+    def solve(
+        self, state: DescentState, signals: Sequence[NDArray], *, n_jobs: int = 1, start: SparseCodes | None = None
+    ) -> Result:
+        """Solve for the codes of signals (channels, *space), from zero or from `start`.
+
+        Several signals are solved side by side; threads share a single large one.
+        """
+        from pointillist.solvers.correlated import LineWorkingSet
+
+        kind = LineWorkingSet if len(state.problem.geometry.grid) == 1 else HostWorkingSet
+
+        def one(i: int, mapper: Mapper) -> Result:
+            begin = None if start is None else (start.indices[i], start.values[i])
+            return solve_by_rounds(kind(self, state, i, signals[i], begin, mapper), self)
+
+        least = TUNING.thread_products_with_ridge if self.ridge > 0 else TUNING.thread_products
+        if len(signals) >= n_jobs or n_jobs == 1 or state.scan_size < least:
+            results = parallel(lambda i: one(i, map), range(len(signals)), n_jobs)
+        else:
+            with one_blas_thread():
+                results = [one(i, SharedMap(n_jobs)) for i in range(len(signals))]
+        return merge_results(results, [[i] for i in range(len(signals))])
+
+
+class RoundReport(NamedTuple):
+    """Certificates and largest ratios of some signals, float64 arrays with an entry for each of them."""
+
+    objective: NDArray
+    gap: NDArray  # relative to the objective, with all rounding counted in
+    ratio: NDArray  # max |Dᵀr| / λ, up to rounding
+
+
+class WorkingSets(Protocol):
+    """Signals of one problem with their codes so far. `active` lists the signals that a verb is about."""
+
+    problem: Problem
+    n_signals: int
+    epsilon: float
+    """The relative rounding error of the numbers that are descended on."""
+    raises: bool
+    """Whether the first rounds may be for larger penalties: not where codes are given to start from."""
+
+    def look(self, active: NDArray, *, last: bool) -> RoundReport:
+        """Evaluate the codes and scan for violators; `last` says that nothing will be done about them.
+
+        A gap may be loose as long as it exceeds the tolerance and the look is not the last; with a ridge the last may be.
+        """
+
+    def descend(self, active: NDArray, cell: int, targets: NDArray, raised: NDArray) -> None:
+        """Take violators into the working sets and sweep over these until no code moves more than the signal's target.
+
+        The penalties of a signal are multiplied with what `raised` has for it. Of each cell of positions the best violator
+        is taken.
+        """
+
+    def prune(self, active: NDArray, share: float) -> None:
+        """Set codes smaller than `share` of their penalty to zero."""
+
+    def collect(self) -> tuple[list[Any], list[Any]]:
+        """Ascending flat indices of the non-zero codes of every signal, and their values."""
+
+    def recheck(self, i: int, indices: Any, values: Any) -> Certificate | None:
+        """Evaluate the codes of signal i in float64 throughout; None where that is not worth its time."""
+
+    def residuals(self) -> list[Any]:
+        """w (x − Dz) of every signal, (channels, *space)."""
+
+
+def solve_by_rounds(
+    sets: WorkingSets, settings: CoordinateDescent, is_open: Callable[[RoundReport], NDArray] | None = None
+) -> Result:
+    """Descend until no signal is open any more, or only such that stall or have had all their rounds.
+
+    Signals are open while their gap exceeds the tolerance. With another rule `is_open` the gap is of no interest, and is
+    not evaluated again at the end.
+
+    Where the largest correlation is many times the penalty, a round is for a penalty that is raised to a part of it: codes
+    that are many and hang together for the penalty itself are found step by step, each with few sweeps. A round descends to
+    a share of what its worst violator asks for: a working set that lacks codes which violate much is not worth many sweeps.
+    """
+    count, ridged, tuning = sets.n_signals, settings.ridge > 0, TUNING
+    objective, gap, iterations = np.empty(count), np.empty(count), np.empty(count, int)
+    lowest, tightest, stalled = np.full(count, np.inf), np.full(count, np.inf), np.zeros(count, int)
+    raised = np.full(count, np.inf if sets.raises and not ridged and settings.tol < tuning.guess else 1.0)
+    active, short = np.arange(count), np.zeros(count, bool)
+    for rounds in numbers():
+        found = sets.look(active, last=rounds == settings.max_iter)
+        objective[active], gap[active], iterations[active] = found.objective, found.gap, rounds
+        is_close = ~(found.gap > settings.tol if is_open is None else is_open(found))
+        # A certificate may be rough: the last round is always for the penalties themselves.
+        is_raised = np.isfinite(raised[active]) & (raised[active] > 1)
+        short[active] = ~is_close | is_raised | (rounds < settings.min_iter)
+        if not ridged:  # with a ridge another objective falls
+            # Near the optimum the gap still falls when the objective has no digits left to fall.
+            better = (found.objective < lowest[active] * (1 - 1e-10)) | (found.gap < 0.9 * tightest[active])
+            stalled[active] = np.where(better, 0, stalled[active] + 1)
+            lowest[active] = np.minimum(lowest[active], found.objective)
+            tightest[active] = np.fmin(tightest[active], found.gap)
+        going = short[active] & (stalled[active] <= tuning.stalled_rounds) & (rounds < settings.max_iter)
+        active, ratio, is_close = active[going], found.ratio[going], is_close[going]
+        if len(active) == 0:
+            break
+        # Penalties come down in time for the last round that there is.
+        most = np.where(is_close, 1.0, tuning.falling ** -min(settings.max_iter - 1 - rounds, 64))
+        raised[active] = np.clip(np.minimum(ratio / tuning.raised, tuning.falling * raised[active]), 1.0, most)
+        violation = np.maximum(ratio / raised[active] - 1, 0.0)
+        if ridged:  # rounds are counted: a violation counts as one penalty at most
+            violation = np.minimum(violation, 1.0)
+        share = settings.inner * min(1.0, tuning.settled_rounds / max(rounds, 1))
+        targets = raised[active] * np.maximum(share * violation, 4 * sets.epsilon) * sets.problem.smallest_penalty
+        sets.descend(active, settings.cells[min(rounds, len(settings.cells) - 1)], targets, raised[active])
+        if ridged and rounds + 1 == settings.max_iter:
+            sets.prune(active, tuning.negligible)
+    indices, values = sets.collect()
+    for i in np.flatnonzero(short).tolist() if not ridged and is_open is None else ():
+        # Perhaps only the bound on rounding stood in the way.
+        exact = sets.recheck(i, indices[i], values[i])
+        if exact is not None:
+            # The bound of the optimum stands; the objective that it was told beside may have been rounded.
+            bound = objective[i] * (1 - gap[i])
+            objective[i], gap[i] = exact.objective, np.fmin(np.maximum(0.0, 1 - bound / exact.objective), exact.gap)
+    statuses = tuple(judge(*one, settings.tol) for one in zip(gap.tolist(), objective.tolist(), strict=True))
+    codes = SparseCodes(indices, values, [sets.problem.geometry.grid] * count, sets.problem.n_filters)
+    return Result(codes, objective, gap, statuses, iterations, sets.residuals())
+
+
+class HostWorkingSet:
+    """The codes of signal i while they are solved for on the CPU: `WorkingSets` of one signal.
+
+    `ratio` is the largest |Dᵀr| / λ that the last look found, `rounding` a bound on its rounding so far. `known` are upper
+    bounds of the ratios of all positions and the flat padded residual that they hold for, where there are some before the
+    first look. Violations up to `negligible` are not looked for.
+    """
+
+    n_signals = 1
+
+    def __init__(
+        self,
+        settings: CoordinateDescent,
+        state: DescentState,
+        i: int,
+        signal: NDArray,
+        begin: tuple[NDArray, NDArray] | None,
+        mapper: Mapper,
+        *,
+        certifies: bool = True,
+        known: tuple[NDArray, NDArray] | None = None,
+        negligible: float = 0.0,
+    ) -> None:
+        self.settings, self.state, self.i, self.signal, self.mapper = settings, state, i, signal, mapper
+        self.problem, self.geometry, self.weights = state.problem, state.problem.geometry, state.problem.weights_of(i)
+        self.epsilon = float(np.finfo(signal.dtype).eps)
+        self.certifies = certifies and settings.ridge == 0 and settings.tol <= TUNING.loose
+        self.raises = certifies and begin is None
+        self.codes, self.values = np.empty(0, np.int64), np.empty(0, signal.dtype)
+        if begin is not None:
+            self._begin(*begin)
+        self.exact: NDArray = signal  # w (x − Dz) in float64; `residual` is padded, in the signal's precision
+        self.residual: NDArray = signal
+        n_positions = self.geometry.n_positions
+        self.best = np.zeros(n_positions, signal.dtype)  # ratio of the last scan of a position
+        self.winner = np.zeros(n_positions, np.int32)  # and its filter
+        self.slack = np.zeros(n_positions, signal.dtype)  # how much the ratio can have risen since
+        self.scanned: NDArray | None = None  # residual of the last scan
+        self.ratio, self.rounding = np.inf, 0.0
+        self.negligible = negligible if state.can_screen else 0.0
+        if known is not None and state.can_screen:
+            self.best[:], self.scanned = known
+        self.seen = self.best, self.winner  # where violators are taken from
+        self.near: NearViolators | None = None
+        self.sweeps = SweepContext(self.problem, i, mapper)
+        self.bound = DualBound(state, i, signal, settings.tol, self.sweeps)
+
+    def _begin(self, codes: NDArray, values: NDArray) -> None:
+        """Start from those of some ascending codes that the sample and the sign allow."""
+        problem, sample = self.problem, self.problem.sample
+        kept = values > 0 if problem.nonnegative else values != 0
+        if sample is not None:
+            place = np.searchsorted(sample, codes)
+            kept &= np.take(sample, place, mode="clip") == codes if len(sample) else False
+        codes, values = codes[kept], values[kept].astype(self.signal.dtype)
+        self.codes, _ = merge(self.codes, self.values, codes, self.geometry.n_positions, problem.n_filters)
+        self.values = values[np.searchsorted(codes, self.codes)]
+
+    def look(self, active: NDArray, *, last: bool) -> RoundReport:
+        """Compute the residual from the codes, scan it, and certify the codes.
+
+        Near violators may be all that is looked at, as long as the objective falls and no certificate is in sight. With a
+        ridge nobody waits for a gap; that of the last look is a bound without a scan.
+        """
+        fit = self.problem.operator.synthesise_exactly(self.codes, self.values)
+        difference = np.subtract(self.signal, fit, out=fit)
+        self.exact = difference if self.weights is None else self.weights * difference
+        self.residual = self.geometry.spread(self.exact.astype(self.values.dtype))
+        loss, energy = 0.5 * inner(self.exact, difference), inner(self.exact, self.signal)
+        objective = loss + inner(self.problem.penalty_at(self.codes), np.abs(self.values))
+        falls, self.bound.objective = objective < self.bound.objective * (1 - TUNING.visible), objective
+        if self.settings.ridge > 0:
+            if last:
+                gap = self._rough_gap(loss, energy)
+            else:
+                self._scan(self.residual)
+                self.ratio, gap = float(np.max(self.best)), np.inf
+        elif self.near is None or not falls or last:
+            gap = self._certified_gap(self.exact, self.residual)
+        else:
+            self.ratio = self.near.look(self.residual)
+            self.seen = self.near.best, self.near.winner
+            point = self._promising_point()
+            gap = np.inf
+            if point is not None:
+                gap = self._certified_gap(point, self.geometry.spread(point.astype(self.values.dtype)))
+        return RoundReport(*np.array([[objective + self.bound.constant], [self.bound.told(gap)], [self.ratio]]))
+
+    def _rough_gap(self, loss: float, energy: float) -> float:
+        """A bound of the gap from what the residual changed since the last scan."""
+        change = self.residual if self.scanned is None else self.residual - self.scanned
+        steepness = self.problem.largest_norm / self.problem.smallest_penalty
+        self.ratio = float(np.max(self.best)) + 1.0001 * steepness * float(np.sqrt(inner(change, change)))
+        ratio = self.ratio + self.state.rounding(self.geometry, self.residual)
+        return relative_gap(self.bound.objective, loss, energy, ratio, self.bound.constant)
+
+    def _promising_point(self) -> NDArray | None:
+        """A dual point that certifies the codes as far as the near violators tell, if there is one nearby."""
+        near, bound = self.near, self.bound
+        assert near is not None, "only near violators can tell"
+        if bound.gap(self.exact, self.ratio) <= bound.tol:
+            return self.exact
+        if not bound.is_hopeful(near.best, self.codes):
+            return None
+        point, violation = bound.project(self.exact, near.above(1 - 0.3 * (self.ratio - 1)))
+        return point if bound.gap(point, 1 + violation) <= bound.tol else None
+
+    def _certified_gap(self, point: NDArray, flat: NDArray) -> float:
+        """Scan a dual point, given flat and padded too, and find its gap; violators are taken from what it finds."""
+        expected, near, bound = self.ratio, self.near, self.bound
+        rounding = self._scan(flat)
+        ratios = self.best + self.slack
+        self.ratio, self.seen = float(np.max(ratios)), (self.best, self.winner)
+        gap = bound.gap(point, self.ratio + rounding)
+        if self.certifies and gap > bound.tol and bound.is_hopeful(ratios, self.codes):
+            ratios += ratios.dtype.type(rounding)
+            gap = min(gap, bound.tightened(point, ratios, self.winner, rounding, self.codes, self.mapper))
+        if gap > bound.tol and bound.gap(point, self.ratio) <= bound.tol:  # only rounding stands in the way
+            correlations = self.problem.exact_operator.correlate(point, self.problem.sample)
+            gap = min(gap, bound.gap(point, worst_ratio(self.problem, correlations)))
+        if near is not None and self.ratio - 1 > TUNING.missed * (expected - 1):
+            self.near = None  # others violate by now
+        if near is not None and point is not self.exact:  # it was not the residual that was scanned
+            is_nearer = near.best > self.best
+            self.seen = np.maximum(near.best, self.best), np.where(is_nearer, near.winner, self.winner)
+            self.ratio = max(self.ratio, expected)
+        return gap
+
+    def _scan(self, flat: NDArray) -> float:
+        """Bring `best` up to date for a flat padded point; returns a bound of its rounding.
+
+        Where the ratio of the last scan plus all that it can have risen since stays below one, no code can violate, so
+        nothing there needs to be known: a safe rule. `slack` counts these changes.
+        """
+        state, rounding = self.state, self.state.rounding(self.geometry, flat)
+        self.rounding, stale = max(self.rounding, rounding), None
+        if self.scanned is not None and state.can_screen and self.settings.ridge == 0:
+            self.slack += state.rises(self.geometry, flat - self.scanned).ravel()
+            stale = np.flatnonzero(self.best + self.slack > 1 + self.negligible - 2 * self.rounding)
+        self.scanned = flat.copy()
+        if self.certifies and self.near is None and state.can_list_near(self.ratio - 1):
+            self.near = state.scan_for_near(flat, self.ratio - 1, self.best, self.winner, self.mapper)
+            self.slack[:] = 0
+        elif stale is None or not are_few(stale, self.best):
+            state.scan(flat, self.best, self.winner, self.mapper)
+            self.slack[:] = 0
+        else:
+            state.scan_positions(flat, stale, self.best, self.winner, self.mapper)
+            self.slack[stale] = 0
+        return rounding
+
+    def descend(self, active: NDArray, cell: int, targets: NDArray, raised: NDArray) -> None:
+        """Take the best violators in, sweep over the working set, and drop the codes that end at zero."""
+        settings, factor = self.settings, float(raised[0])
+        self._enlarge(cell, max(factor * (1 + 4 * self.epsilon), 1 + self.negligible))
+        effort = Effort(float(targets[0]), settings.extra, settings.max_sweeps)
+        if self.near is not None:
+            # Looking for violators takes little, and few are missing: what is left are slow swings.
+            expected = self.bound.expected_tolerances(self.seen[0], self.codes)
+            passes = max(1, round(min(expected, TUNING.passes)))
+            effort = Effort(effort.target, 2 * effort.extra, min(effort.max_sweeps, passes), plain=TUNING.smooth)
+        working = self.sweeps.codes(self.codes, self.values, factor)
+        self.sweeps.sweep(self.codes % self.geometry.n_positions, working, self.residual, effort, settings.ridge)
+        self._keep(self.values != 0)
+
+    def _enlarge(self, cell: int, floor: float) -> None:
+        """Take the best violator of every cell into the working set, in the order of their positions.
+
+        Of large filters, which take long to visit, only the worst are taken where they are many beside the codes so far.
+        """
+        best, winner = self.seen
+        positions = np.flatnonzero(best > best.dtype.type(floor))
+        most = len(positions)
+        if self.state.transforms is not None and self.settings.ridge == 0:
+            most = max(int(TUNING.new_codes * len(self.codes)), len(best) // 8, 1)
+        if cell > 1 or most < len(positions):
+            positions = positions[np.argsort(-best[positions], kind="stable")]
+            if cell > 1:
+                places = np.unravel_index(positions, self.geometry.grid)
+                cells = np.ravel_multi_index([place // cell for place in places], self.geometry.grid)
+                positions = positions[np.sort(np.unique(cells, return_index=True)[1])]
+            positions = np.sort(positions[:most])
+        fresh = winner[positions].astype(np.int64) * self.geometry.n_positions + positions
+        self.codes, self.values = merge(
+            self.codes, self.values, fresh, self.geometry.n_positions, self.problem.n_filters
+        )
+
+    def prune(self, active: NDArray, share: float) -> None:
+        self._keep(np.abs(self.values) >= share * self.problem.penalty_at(self.codes))
+
+    def _keep(self, kept: NDArray) -> None:
+        self.codes, self.values = self.codes[kept], self.values[kept]
+
+    def collect(self) -> tuple[list[NDArray], list[NDArray]]:
+        order = np.argsort(self.codes)
+        return [self.codes[order]], [self.values[order]]
+
+    def recheck(self, i: int, indices: NDArray, values: NDArray) -> Certificate | None:
+        found = certificate(self.problem, self.i, self.signal, indices, values)
+        self.exact = found.residual
+        return found
+
+    def residuals(self) -> list[NDArray]:
+        return [self.exact.astype(self.values.dtype, copy=False)]
