@@ -22,7 +22,10 @@ def _npy(folder):
 
 
 OBJECTS = {
-    "OnlineCSC": lambda _: (MODEL, "OnlineCSC(n_filters=50, filter_size=5, penalty=array(50 float64), batch_size=300"),
+    "OnlineCSC": lambda _: (
+        MODEL,
+        "OnlineCSC(n_filters=50, filter_size=5, penalty=array(50 float64), random_state=0, batch_",
+    ),
     "BatchCSC": lambda _: (
         pt.BatchCSC(update=pt.FilterUpdate(init=FILTERS, zero_mean=True)),
         "BatchCSC(update=FilterUpdate(init=array(50×5 float64), zero_mean=True))",

@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import pydoc
 
 import numpy as np
 import pytest
@@ -144,3 +145,19 @@ def test_grid_search_over_passes_and_windows_that_count(learner):
 def test_an_argument_in_another_place_is_told_its_own(call, message):
     with pytest.raises(TypeError, match=message):
         call()
+
+
+def test_help_is_read_in_a_few_screens(learner):
+    text = pydoc.plain(pydoc.render_doc(learner))
+    assert len(text.splitlines()) < 200
+    names = [
+        "fit(",
+        "transform(",
+        "encode(",
+        "score(",
+        "set_params(",
+        "get_feature_names_out(",
+        "patterns_",
+        "n_jobs : ",
+    ]
+    assert [name for name in names if name not in text] == []

@@ -91,3 +91,21 @@ def test_codes_of_several_sizes_are_plotted_one_by_one():
         pt.plot_codes(codes, ax=Figure().subplots())
     for one, signal in zip(codes, SIGNALS, strict=False):
         assert pt.plot_codes(one, signal, ax=Figure().subplots()).get_xlabel() == "sample"
+
+
+def test_a_pipeline_gives_tables_with_names():
+    """Codes pass on as they are; what the last step makes of them is the table."""
+    pandas = pytest.importorskip("pandas")
+    pipeline = make_pipeline(_learner(), pt.CodePooling(signs=True)).set_output(transform="pandas")
+    table = pipeline.fit_transform(SIGNALS[:4])
+    assert isinstance(table, pandas.DataFrame)
+    assert list(table.columns) == list(pipeline.get_feature_names_out())
+
+
+def test_a_pipeline_names_its_features():
+    pipeline = make_pipeline(_learner(), pt.CodePooling(signs=True)).set_output(transform="default")
+    features = pipeline.fit_transform(SIGNALS[:4])
+    names = pipeline.get_feature_names_out()
+    assert features.shape == (4, len(names))
+    assert list(names[:2]) == ["filter0_positive", "filter0_negative"]
+    assert list(pipeline[:-1].get_feature_names_out()) == ["filter0", "filter1"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass, replace
 from functools import wraps
 from inspect import signature
 from itertools import pairwise
@@ -70,30 +70,35 @@ class _Listed(type):
     """A class that lists what it is used by: scikit-learn's routing of metadata would fill four screens of ``help``."""
 
     def __dir__(cls) -> list[str]:
-        hidden = "get_metadata_routing", "set_output"
-        names = [name for name in super().__dir__() if name not in hidden and not name.startswith("__")]
-        return [name for name in names if not (name.startswith("set_") and name.endswith("_request"))]
+        hidden = {"get_metadata_routing", "set_output", *getattr(cls, "__dataclass_fields__", ())}
+        return [
+            name
+            for name in super().__dir__()
+            if name not in hidden and not name.startswith("__") and not name.endswith("_request")
+        ]
 
 
+@dataclass(eq=False, repr=False)
 class ConvolutionalLearner(TransformerMixin, BaseEstimator, metaclass=_Listed):
     """Base of both learners: parameters by name, codes of signals for the learned filters."""
 
-    n_filters: Any
-    filter_size: Any
-    penalty: Any
-    sampling: Any
-    solver: str | Solver
-    boundary: str
-    channels: bool
-    nonnegative: bool
-    rank: int | None
-    robust: Robust | None
-    learning: Learning
-    update: FilterUpdate | None
-    tol: float | None
-    n_jobs: int | None
-    device: str
-    random_state: int | np.random.Generator | None
+    n_filters: int | list[int] = 100
+    filter_size: int | tuple[int, ...] | list[Any] = 11
+    penalty: float | ArrayLike = 1.0
+    _: KW_ONLY
+    sampling: Sampling = 1.0
+    solver: str | Solver = "cd"
+    boundary: str = "same"
+    channels: bool = False
+    nonnegative: bool = False
+    rank: int | None = None
+    robust: Robust | None = None
+    learning: Learning = None
+    update: FilterUpdate | None = None
+    tol: float | None = None
+    n_jobs: int | None = -1
+    device: str = "cpu"
+    random_state: int | np.random.Generator | None = None
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
         """Refuse arguments that concern a run rather than a model, and say that `fit` takes them."""
@@ -116,10 +121,9 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator, metaclass=_Listed):
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """The parameters that differ from their defaults, on one line; arrays by their shapes."""
-        defaults = {name: one.default for name, one in signature(type(self)).parameters.items()}
         every = not get_config()["print_changed_only"]
-        given = {name: getattr(self, name) for name in defaults}
-        parts = [f"{k}={short(v)}" for k, v in given.items() if every or not is_same(v, defaults[k])]
+        given = [(one.name, getattr(self, one.name), one.default) for one in fields(self)]
+        parts = [f"{name}={short(value)}" for name, value, default in given if every or not is_same(value, default)]
         return f"{type(self).__name__}({', '.join(parts)})"[:N_CHAR_MAX]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -136,9 +140,9 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator, metaclass=_Listed):
         super().set_params(**{name: value for name, value in params.items() if "__" not in name})
         nested: dict[str, dict[str, Any]] = {}
         for name, value in params.items():
-            owner, separator, field = name.partition("__")
+            owner, separator, own = name.partition("__")
             if separator:
-                nested.setdefault(owner, {})[field] = value
+                nested.setdefault(owner, {})[own] = value
         for owner, changes in nested.items():
             if owner not in self.get_params(deep=False):
                 raise ValueError(f"{type(self).__name__} has no parameter {owner!r}")
@@ -146,11 +150,9 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator, metaclass=_Listed):
             if settings is None:
                 raise ValueError(f"{owner}={now!r} has no fields, so {owner}__{next(iter(changes))} cannot be set")
             known = [one.name for one in fields(settings)]
-            for field in changes:
-                if field not in known:
-                    raise ValueError(
-                        f"{owner}__{field} does not exist: {type(settings).__name__} has {', '.join(known)}"
-                    )
+            for own in changes:
+                if own not in known:
+                    raise ValueError(f"{owner}__{own} does not exist: {type(settings).__name__} has {', '.join(known)}")
             setattr(self, owner, replace(settings, **changes))  # all at once, because some exclude each other
         return self
 
@@ -198,10 +200,13 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator, metaclass=_Listed):
         called now and then with the share of the work that is done, from 0 to 1.
         """
         check_is_fitted(self, "filters_")
+        penalty: Any = (
+            self.penalty if np.ndim(self.penalty) == 0 else self.penalty_
+        )  # an array follows its filters' order
         return encode(
             as_arrays(X, self.channels),
             self.filters_,
-            self.penalty if np.ndim(self.penalty) == 0 else self.penalty_,  # an array follows its filters' order
+            penalty,
             weights=weights,
             boundary=self.boundary,
             solver=self.solver,
@@ -385,6 +390,7 @@ class _PrintedLines:
         print(f"step {info['iteration']}: {words}", flush=True)
 
 
+@dataclass(eq=False, repr=False)
 class BatchCSC(ConvolutionalLearner):
     """Learn filters from a set of signals, all of them at every iteration.
 
@@ -461,44 +467,7 @@ class BatchCSC(ConvolutionalLearner):
     (4, 5)
     """
 
-    def __init__(
-        self,
-        n_filters: int | list[int] = 100,
-        filter_size: int | tuple[int, ...] | list[Any] = 11,
-        penalty: float | ArrayLike = 1.0,
-        *,
-        sampling: Sampling = 1.0,
-        solver: str | Solver = "cd",
-        boundary: str = "same",
-        channels: bool = False,
-        nonnegative: bool = False,
-        rank: int | None = None,
-        robust: Robust | None = None,
-        learning: Learning = None,
-        update: FilterUpdate | None = None,
-        max_iter: int = 12,
-        tol: float | None = None,
-        n_jobs: int | None = -1,
-        device: str = "cpu",
-        random_state: int | np.random.Generator | None = None,
-    ) -> None:
-        self.n_filters = n_filters
-        self.filter_size = filter_size
-        self.penalty = penalty
-        self.sampling = sampling
-        self.solver = solver
-        self.boundary = boundary
-        self.channels = channels
-        self.nonnegative = nonnegative
-        self.rank = rank
-        self.robust = robust
-        self.learning = learning
-        self.update = update
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.device = device
-        self.random_state = random_state
+    max_iter: int = field(default=12, kw_only=True)
 
     def fit(
         self,
@@ -577,6 +546,7 @@ def _settled(history: Sequence[dict[str, Any]], min_change: float) -> bool:
     return all(abs(b - a) < min_change * abs(a) for a, b in pairwise(recent))
 
 
+@dataclass(eq=False, repr=False)
 class OnlineCSC(ConvolutionalLearner):
     """Learn filters from mini-batches; memory does not grow with the number of signals.
 
@@ -660,46 +630,8 @@ class OnlineCSC(ConvolutionalLearner):
     6
     """
 
-    def __init__(
-        self,
-        n_filters: int | list[int] = 100,
-        filter_size: int | tuple[int, ...] | list[Any] = 11,
-        penalty: float | ArrayLike = 1.0,
-        *,
-        sampling: Sampling = 1.0,
-        solver: str | Solver = "cd",
-        boundary: str = "same",
-        channels: bool = False,
-        nonnegative: bool = False,
-        rank: int | None = None,
-        robust: Robust | None = None,
-        learning: Learning = None,
-        update: FilterUpdate | None = None,
-        batch_size: int = 1,
-        n_epochs: int | None = None,
-        tol: float | None = None,
-        n_jobs: int | None = -1,
-        device: str = "cpu",
-        random_state: int | np.random.Generator | None = None,
-    ) -> None:
-        self.n_filters = n_filters
-        self.filter_size = filter_size
-        self.penalty = penalty
-        self.sampling = sampling
-        self.solver = solver
-        self.boundary = boundary
-        self.channels = channels
-        self.nonnegative = nonnegative
-        self.rank = rank
-        self.robust = robust
-        self.learning = learning
-        self.update = update
-        self.batch_size = batch_size
-        self.n_epochs = n_epochs
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.device = device
-        self.random_state = random_state
+    batch_size: int = field(default=1, kw_only=True)
+    n_epochs: int | None = field(default=None, kw_only=True)
 
     def fit(
         self,
