@@ -3,7 +3,7 @@
 Reading of input images and signals belongs to the data layer.
 """
 
-from pointillist.storage.checkpoints import KEPT, CheckpointFolder, PartFolder
+from pointillist.storage.checkpoints import CheckpointFolder, PartFolder
 from pointillist.storage.codec import (
     Stored,
     check_filters,
@@ -27,7 +27,7 @@ from pointillist.storage.files import (
 
 __all__ = [
     "write_arrays", "read_arrays", "Stored", "save_model", "load_model", "check_filters", "save_codes", "load_codes",
-    "load_codes_metadata", "CheckpointFolder", "KEPT", "atomic_path", "check_regular", "check_writable", "missing",
+    "load_codes_metadata", "CheckpointFolder", "atomic_path", "check_regular", "check_writable", "missing",
     "remove_abandoned", "stamp", "own_version", "write_events", "event_lines", "PartFolder", "read_codes", "kind_of",
     "read_whole",
 ]  # fmt: skip
