@@ -87,7 +87,7 @@ def test_extreme_sizes_do_not_overflow():
     [
         (np.zeros((2, 5)), np.zeros((2, 5, 5)), False, "truth has"),
         (np.zeros((2, 3, 5)), np.zeros((2, 2, 5)), True, "channels"),
-        (np.zeros(5), np.zeros((2, 5)), False, "filters must be an array"),
+        (np.zeros(5), np.zeros((2, 5)), False, "filters must be a real array"),
         (np.zeros((2, 5)), np.full((2, 5), np.nan), False, "truth must be finite"),
     ],
 )

@@ -12,7 +12,7 @@ from scipy.fft import irfftn, next_fast_len, rfftn
 from scipy.optimize import linear_sum_assignment
 
 from pointillist.reprs import ShortRepr
-from pointillist.validation import as_numbers, check_arguments
+from pointillist.validation import as_filters, as_numbers, check_arguments
 
 
 def psnr(reference: ArrayLike, estimate: ArrayLike) -> float:
@@ -127,7 +127,7 @@ def recovery_score(
     (1.0, [1, 2, 0], [-4])
     """
     check_arguments(channels=channels, return_details=return_details)
-    bank, known = _checked(filters, "filters", channels), _checked(truth, "truth", channels)
+    bank, known = _unit_filters(filters, "filters", channels), _unit_filters(truth, "truth", channels)
     if bank.ndim != known.ndim:
         raise ValueError(f"truth has {known.ndim} axes, filters have {bank.ndim}: they must agree")
     if channels and bank.shape[1] != known.shape[1]:
@@ -146,18 +146,12 @@ def recovery_score(
     return score, Recovery(np.abs(found), assignment, shifts, np.where(found < 0, -1, 1))
 
 
-def _checked(given: ArrayLike, name: str, channels: bool) -> NDArray:
+def _unit_filters(given: ArrayLike, name: str, channels: bool) -> NDArray:
     """Filters as (n, channels, *size), each of norm one; those that are zero stay so."""
-    array = as_numbers(given, name, np.float64)
-    if array.ndim < 2 + channels or array.size == 0:
-        wanted = "(n_filters, channels, *size)" if channels else "(n_filters, *size)"
-        raise ValueError(f"{name} must be an array {wanted} that is not empty, got shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite, but holds NaN or infinity")
-    bank = array if channels else array[:, None]
+    bank = as_filters(given, channels=channels, name=name).astype(np.float64)
     axes = tuple(range(1, bank.ndim))
     peaks = np.max(np.abs(bank), axis=axes, keepdims=True)
-    bank = bank / np.where(peaks > 0, peaks, 1)  # squares of extreme samples would overflow
+    bank /= np.where(peaks > 0, peaks, 1)  # squares of extreme samples would overflow
     norms = np.sqrt(np.sum(bank**2, axis=axes, keepdims=True))
     return bank / np.where(norms > 0, norms, 1)
 

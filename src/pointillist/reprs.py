@@ -1,26 +1,27 @@
 """How settings and results show themselves: in a line or two, with the shapes of arrays instead of their samples."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-_LONGEST, _FEW = 80, 4
-"""Characters of a value that are shown, and entries of an array that are shown one by one."""
+
+def shown(value: Any, most: int = 60) -> str:
+    """A value on one line, cut where it is long, for error messages."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def short(value: Any) -> str:
     """A value on one line: arrays by shape and type, lists and dicts of arrays by their number, texts cut."""
-    if isinstance(value, np.ndarray) or hasattr(value, "__cuda_array_interface__"):
-        size = "×".join(map(str, value.shape))
-        return f"array({size} {value.dtype})" if value.size > _FEW else " ".join(repr(value).split())
+    if (isinstance(value, np.ndarray) or hasattr(value, "__cuda_array_interface__")) and value.size > 4:
+        return f"array({sizes(value.shape)} {value.dtype})"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key!r}: {short(one)}" for key, one in value.items()) + "}"
-    if isinstance(value, Sequence) and len(value) and any(hasattr(one, "shape") for one in value):
+    if isinstance(value, Sequence) and any(hasattr(one, "shape") for one in value):
         return f"[{len(value)} arrays]"
-    text = " ".join(repr(value).split())
-    return text if is_dataclass(value) or len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return shown(value, 10_000 if is_dataclass(value) else 80)
 
 
 class ShortRepr:
@@ -30,27 +31,18 @@ class ShortRepr:
     """Whether fields that have their default are shown."""
 
     def __repr__(self) -> str:
-        shown = [one for one in _fields(self) if self.shows_defaults or not _is_default(one, getattr(self, one.name))]
-        return f"{type(self).__name__}({', '.join(f'{one.name}={short(getattr(self, one.name))}' for one in shown)})"
-
-
-def _fields(value: Any) -> list[Field[Any]]:
-    return [one for one in fields(value) if one.repr]
-
-
-def _is_default(field: Field[Any], value: Any) -> bool:
-    return field.default is not MISSING and is_same(value, field.default)
+        known: Any = fields(self)  # type: ignore[arg-type]
+        given = {one.name: getattr(self, one.name) for one in known if one.repr}
+        if not self.shows_defaults:
+            given = {
+                one.name: given[one.name] for one in known if one.repr and not is_same(given[one.name], one.default)
+            }
+        return f"{type(self).__name__}({', '.join(f'{name}={short(value)}' for name, value in given.items())})"
 
 
 def is_same(value: Any, default: Any) -> bool:
     """Whether a value is a default, for certain: an array never is."""
     return type(value) is type(default) and not hasattr(value, "shape") and bool(value == default)
-
-
-def shown(value: Any) -> str:
-    """A value for an error message: short, and on one line."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def sizes(shape: Sequence[int]) -> str:

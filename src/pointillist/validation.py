@@ -387,22 +387,26 @@ def checked_signals(
     Without `channels` the arrays have no such axis. What was float64 stays so, everything else becomes float32; NaN and
     infinity pass (see `take_seen`). Errors call the signals by `name`.
     """
-    signals = place.several(signals, name)
-    if not hasattr(signals, "ndim") and (not isinstance(signals, Sequence) or isinstance(signals, str | bytes)):
-        raise ValueError(f"{name} must be an array or a list of arrays, got {type(signals).__name__}")
-    if not hasattr(signals, "ndim") and len(signals) > 0:
-        return [_one_signal(place, one, f"{name}[{i}]", ndim, channels) for i, one in enumerate(signals)]
-    whole = place.array(signals, name) if hasattr(signals, "ndim") else np.empty((0,) * (1 + channels + ndim))
-    if whole.ndim != 1 + channels + ndim:
-        raise ValueError(
-            f"{name} must have {1 + channels + ndim} axes {_axes(ndim, channels)} for filters of {ndim} dimensions, got an "
-            f"array of shape {whole.shape}"
-            + (f"; add an axis for a single signal: {name}[None]" if whole.ndim == channels + ndim else "")
-        )
-    if len(whole) == 0:
+    several = place.several(signals, name)
+    if not hasattr(several, "ndim") and (not isinstance(several, Sequence) or isinstance(several, str | bytes)):
+        raise ValueError(f"{name} must be an array or a list of arrays, got {type(several).__name__}")
+    wanted = 1 + channels + ndim
+    if hasattr(several, "ndim"):
+        several = place.array(several, name)
+        if several.ndim != wanted:
+            space = {1: "length", 2: "height, width", 3: "depth, height, width"}.get(ndim, "*space")
+            axes = f"n_signals, channels, {space}" if channels else f"n_signals, {space}"
+            raise ValueError(
+                f"{name} must have {wanted} axes ({axes}) for filters of {ndim} dimensions, "
+                f"got an array of shape {several.shape}"
+                + (f"; add an axis for a single signal: {name}[None]" if several.ndim == wanted - 1 else "")
+            )
+    if len(several) == 0:
         raise ValueError(f"{name} is empty: give at least one signal")
-    _check_samples(whole, name)
-    return place.split(whole if channels else whole[:, None], kept_precision(whole.dtype))
+    if not hasattr(several, "ndim"):
+        return [_one_signal(place, one, f"{name}[{i}]", ndim, channels) for i, one in enumerate(several)]
+    _check_samples(several, name)
+    return place.split(several if channels else several[:, None], kept_precision(several.dtype))
 
 
 def _one_signal(place: Place, given: Any, name: str, ndim: int, channels: bool) -> Any:
@@ -514,21 +518,13 @@ def as_weights(
     return [made[key] for key in keys]
 
 
-def as_filters(filters: ArrayLike, *, channels: bool) -> NDArray:
+def as_filters(filters: ArrayLike, *, channels: bool, name: str = "filters") -> NDArray:
     """Check filters and give them the shape ``(n_filters, channels, *size)``."""
-    array = as_numbers(to_host(filters), "filters")
+    array = as_numbers(to_host(filters), name)
     if array.dtype.kind == "b" or array.ndim < 2 + channels:
-        raise ValueError(
-            f"filters must be a real array {_axes(0, channels, 'n_filters')[:-1]}, *size), got {array.dtype} of shape "
-            f"{array.shape}"
-        )
+        axes = "n_filters, channels" if channels else "n_filters"
+        raise ValueError(f"{name} must be a real array ({axes}, *size), got {array.dtype} of shape {array.shape}")
     if array.size == 0 or not np.all(np.isfinite(array)):
-        raise ValueError("filters must be finite and not empty")
+        raise ValueError(f"{name} must be finite and not empty")
     array = np.ascontiguousarray(array, kept_precision(array.dtype))
     return array if channels else array[:, None]
-
-
-def _axes(ndim: int, channels: bool, first: str = "n_signals") -> str:
-    space = {1: "length", 2: "height, width", 3: "depth, height, width"}.get(ndim, "*space")
-    names = [first] + ["channels"] * bool(channels) + ([space] if ndim else [])
-    return f"({', '.join(names)})"

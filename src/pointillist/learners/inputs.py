@@ -14,13 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.arrays import any_resident, as_several, shape_of, to_host
-from pointillist.problem import check_penalty
 from pointillist.reprs import shown
 from pointillist.validation import (
     Signals,
     as_numbers,
     as_weights,
-    check_arguments,
     check_varied,
     checked_signals,
     is_integer,
@@ -51,12 +49,6 @@ class Batch:
         weights = None if self.weights is None else [self.weights[i] for i in chosen]
         numbers = None if self.numbers is None else [self.numbers[i] for i in chosen]
         return Batch([self.signals[i] for i in chosen], weights, numbers)
-
-
-def check_coding(penalty: Any, **settings: Any) -> None:
-    """Check the penalty, and settings by the rules for their names."""
-    check_arguments(**settings)
-    check_penalty(penalty)
 
 
 def as_arrays(X: Any, channels: bool) -> Any:

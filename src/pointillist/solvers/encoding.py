@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -230,29 +230,12 @@ def solve(
     projection = Projection(span, problem, signals)
     inside = solve(solver, None, projection.smaller, projection.inside, start, n_jobs, progress)
     found = projection.restore(inside)
-    # Where rounding hides whether an answer is good enough, the last steps are made outside of the span.
     tol = getattr(solver, "tol", np.inf)
-    doubtful = np.flatnonzero((inside.gap <= tol) & (found.gap > tol))
-    if len(doubtful) == 0:
+    if not np.any((inside.gap <= tol) & (found.gap > tol)):
         return found
-    own = problem.weights if problem.has_own_weights else None
-    some = problem if own is None else replace(problem, weights=own[doubtful])
-    begin = found.codes[doubtful] if getattr(solver, "takes_start", False) else None
-    again = solve(solver, None, some, [signals[i] for i in doubtful], begin, n_jobs, None)
-    good = np.setdiff1d(np.arange(len(signals)), doubtful)
-    return merge_results([_some(found, good), again], [good.tolist(), doubtful.tolist()]) if len(good) else again
-
-
-def _some(result: Result, members: NDArray) -> Result:
-    """Result of some of the signals."""
-    return Result(
-        result.codes[members],
-        result.objective[members],
-        result.gap[members],
-        tuple(result.statuses[i] for i in members),
-        result.iterations[members],
-        [result.residuals[i] for i in members],
-    )
+    # Where rounding hides whether an answer is good enough, the last steps are made outside of the span.
+    begin = found.codes if getattr(solver, "takes_start", False) else None
+    return solve(solver, None, problem, signals, begin, n_jobs, None)
 
 
 def warn_unless_converged(result: Result) -> None:
