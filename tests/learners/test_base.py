@@ -1,15 +1,8 @@
 """What both learners promise: scikit-learn's manners, same bits, honest history, clear refusals."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numba.core import event
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 import pointillist as pt
 from pointillist.dictionary.constraints import filter_shapes
@@ -128,65 +121,6 @@ def test_score_is_minus_the_mean_objective_a_sample(make, signals):
     assert model.score(signals) > model.score(3 * signals)
 
 
-def test_the_size_of_a_tensor_is_a_method(make, signals, monkeypatch):
-    """Residuals that live on a device may be torch's: their number of samples follows from the shape."""
-
-    class Tensor:
-        shape = (1, 14, 15)
-
-        def size(self):
-            return self.shape
-
-    model = make(**SMALL).fit(signals)
-    result = model.encode(signals)
-    monkeypatch.setattr(
-        "pointillist.learners.estimators.encode", lambda *_, **__: replace(result, residuals=[Tensor()] * 6)
-    )
-    assert model.score(signals) == -result.objective.sum() / signals.size
-
-
-def test_parameters_the_way_of_scikit_learn(make):
-    model = make(**SMALL)
-    copy = clone(model)
-    assert copy.get_params() == model.get_params()
-    assert copy.set_params(n_filters=7, penalty=0.1) is copy
-    assert (copy.n_filters, copy.penalty, model.n_filters) == (7, 0.1, 5)
-    with pytest.raises(ValueError, match="Invalid parameter"):
-        model.set_params(n_atoms=3)
-
-
-def test_fit_does_not_rewrite_parameters(make, signals):
-    model = make(**SMALL)
-    before = dict(model.get_params())
-    given = signals.copy()
-    assert model.fit(signals) is model
-    assert model.get_params() == before
-    np.testing.assert_array_equal(signals, given)
-
-
-def test_unfitted_learners_say_so(make, signals):
-    for call in (lambda m: m.transform(signals), lambda m: m.score(signals)):
-        with pytest.raises(NotFittedError):
-            call(make())
-
-
-def test_pipeline(make, signals):
-    pipeline = Pipeline([("centre", FunctionTransformer(lambda x: x - x.mean())), ("csc", make(**SMALL))])
-    codes = pipeline.fit_transform(signals)
-    assert codes.shape == (6, 5, 14, 15)
-    np.testing.assert_array_equal(pipeline.transform(signals).to_dense(), codes.to_dense())
-    assert pipeline.score(signals) < 0
-
-
-def test_grid_search(make, signals):
-    search = GridSearchCV(make(**SMALL), {"penalty": [0.2, 0.4], "filter_size": [3, (2, 5)]}, cv=2)
-    search.fit(signals)
-    assert len(search.cv_results_["params"]) == 4
-    assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
-    # The objective contains the penalty, so the smaller one wins, as the docstring of score says.
-    assert search.best_params_["penalty"] == 0.2
-
-
 def test_lists_of_different_sizes(make, signals):
     mixed = [signals[0], signals[1][:, :9], signals[2][:8], signals[3]]
     model = make(**SMALL).fit(mixed)
@@ -288,16 +222,6 @@ def test_weights_beyond_one_still_descend(signals, statistics):
     objectives = [info["objective"] for info in model.fit(signals, weights=weights).history_]
     assert np.all(np.diff(objectives) <= 1e-3 * np.abs(objectives[:-1]))
     assert objectives[-1] < 0.95 * objectives[0]
-
-
-def test_nan_is_a_weight_of_zero(make, signals):
-    weights = (np.random.default_rng(3).random(signals.shape) < 0.7).astype(float)
-    holes = np.where(weights > 0, signals, np.nan)
-    named, silent = make(**SMALL).fit(holes, weights=weights), make(**SMALL).fit(holes)
-    np.testing.assert_array_equal(named.filters_, silent.filters_)
-    expected = named.transform(holes, weights=weights).to_dense()
-    np.testing.assert_array_equal(silent.transform(holes).to_dense(), expected)
-    assert silent.score(holes) == named.score(holes, weights=weights)
 
 
 def test_fit_transform_passes_weights_on(make, signals):

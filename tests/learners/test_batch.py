@@ -47,25 +47,6 @@ def test_small_changes_stop_it(signals):
     assert pt.BatchCSC(max_iter=5, **SMALL).fit(signals).n_iter_ == 5
 
 
-def test_usage_is_that_of_the_last_iteration(signals):
-    model = pt.BatchCSC(max_iter=3, sampling=1.0, learning=1e-6, **SMALL).fit(signals)
-    assert model.n_seen_ == 15
-    once = pt.encode(signals, model.filters_, 0.3).codes.usage().sum()
-    assert model.usage_.sum() < 2 * once
-
-
-def test_every_iteration_draws_a_fresh_sample(signals):
-    model = pt.BatchCSC(max_iter=6, sampling=0.3, **SMALL).fit(signals)
-    assert len({info["nnz"] for info in model.history_}) > 1
-
-
-def test_fitting_again_starts_afresh(signals):
-    model = pt.BatchCSC(max_iter=3, **SMALL)
-    first = model.fit(signals).filters_.copy()
-    np.testing.assert_array_equal(model.fit(signals).filters_, first)
-    assert model.n_iter_ == 3
-
-
 def test_bad_max_iter_is_named(signals):
     with pytest.raises(ValueError, match="max_iter must be a positive integer"):
         pt.BatchCSC(max_iter=0, **SMALL).fit(signals)

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 import pointillist as pt
-from pointillist.data.sources import ArraySource
 from pointillist.errors import CheckpointError
-from pointillist.learners.checkpoints import parse_every
 from pointillist.storage import CheckpointFolder, codec
 
 SMALL = {"n_filters": 4, "filter_size": 5, "penalty": 0.3, "random_state": 0, "n_jobs": 1, "batch_size": 2}
@@ -107,11 +105,6 @@ def test_weights_order_and_validation_resume(signals, path):
     more["weights"] = np.random.default_rng(1).random(signals.shape)
     model = interrupted(signals, pt.Checkpoints(path, every=1), 3, **more)
     assert_same(model, fit(signals, **more))
-
-
-def test_a_source_resumes_as_arrays_do(signals, path):
-    model = interrupted(ArraySource(signals), pt.Checkpoints(path, every=2), 5)
-    assert_same(model, fit(signals))
 
 
 def test_a_seed_of_its_own_comes_from_the_checkpoint(signals, path):
@@ -319,19 +312,6 @@ def test_checkpoints_that_cannot_be_removed_do_not_lose_the_model(signals, path,
     assert "cannot be removed" in caplog.text
 
 
-def test_writing_again_is_told_too(signals, path, monkeypatch, caplog):
-    def callback(info):
-        if info["iteration"] == 3:
-            monkeypatch.setattr(os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
-        if info["iteration"] == 5:
-            monkeypatch.undo()
-
-    checkpoint = pt.Checkpoints(path, every=1, keep=True)
-    fit(signals, checkpoint=checkpoint, callbacks=[callback])
-    assert "checkpoints can be written again" in caplog.text
-    assert checkpoint.peek()["step"] == 8
-
-
 def test_an_iterator_says_that_it_cannot_resume_exactly(signals, path, caplog):
     checkpoint = pt.Checkpoints(path, every=1)
     with pytest.raises(Killed):
@@ -339,14 +319,6 @@ def test_an_iterator_says_that_it_cannot_resume_exactly(signals, path, caplog):
     model = fit(iter(signals), {**SMALL, "n_epochs": 1}, checkpoint=checkpoint, resume=True)
     assert "cannot be resumed exactly" in caplog.text
     assert model.n_seen_ == 7
-
-
-@pytest.mark.parametrize(
-    ("every", "meaning"),
-    [(5, (5, None)), ("5", (5, None)), ("60s", (None, 60)), ("1.5m", (None, 90)), ("2 h", (None, 7200))],
-)
-def test_steps_and_times(every, meaning):
-    assert parse_every(every) == meaning
 
 
 @pytest.mark.parametrize("every", [0, -1, "0s", "x", "1.5", "60 seconds", True, 1.5, None])

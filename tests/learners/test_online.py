@@ -71,13 +71,6 @@ def test_fit_starts_afresh(signals):
     assert model.n_seen_ == 7
 
 
-def test_epochs_and_batches_are_counted(signals):
-    model = pt.OnlineCSC(**{**SMALL, "batch_size": 3, "n_epochs": 2}).fit(signals)
-    assert model.n_iter_ == 6
-    assert model.n_seen_ == 14
-    assert [info["n_seen"] for info in model.history_] == [3, 6, 7, 10, 13, 14]
-
-
 @pytest.mark.parametrize("kind", ["array", "list", "source"])
 @pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
@@ -99,12 +92,6 @@ def test_a_fit_is_a_plain_loop_over_shuffled_batches(signals, kind, shuffle, wei
     np.testing.assert_array_equal(model.filters_, plain.state_.filters[:, 0])
     np.testing.assert_array_equal(model.usage_, plain.state_.usage)
     assert [info["objective"] for info in model.history_] == [info["objective"] for info in plain.history_]
-
-
-def test_first_patches_come_from_the_whole_source(signals):
-    settings = {**SMALL, "update": pt.FilterUpdate(init="patches"), "batch_size": 2}
-    model = pt.OnlineCSC(**settings).fit(ArraySource(signals))
-    np.testing.assert_array_equal(model.filters_, pt.OnlineCSC(**settings).fit(signals).filters_)
 
 
 class Damaged(ArraySource):

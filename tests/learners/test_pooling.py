@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, train_test_split
@@ -83,14 +82,6 @@ def test_names_go_with_codes_of_several_sizes_through_selecting_pooling_and_file
     for one in test:
         np.testing.assert_array_equal(step.transform([one])[0], codes.pool()[codes.names.index(one.names[0])])
     assert [len(dense[0]) for dense in loaded.to_dense()] == LENGTHS[:4].tolist()
-
-
-def test_codes_of_several_sizes_are_plotted_one_by_one():
-    codes = pt.encode(SIGNALS[:2], FILTERS, 0.5).codes
-    with pytest.raises(ValueError, match=r"index them, codes\[0\]"):
-        pt.plot_codes(codes, ax=Figure().subplots())
-    for one, signal in zip(codes, SIGNALS, strict=False):
-        assert pt.plot_codes(one, signal, ax=Figure().subplots()).get_xlabel() == "sample"
 
 
 def test_a_pipeline_gives_tables_with_names():

@@ -83,22 +83,6 @@ def test_a_rank_is_over_channels():
         pt.OnlineCSC(filter_size=7, rank=6, **SMALL).fit(drawn((60,)))
 
 
-def test_one_channel_may_have_rank_one():
-    """A program that learns with rank one need not count the channels first."""
-    signals = drawn((60,), channels=1)
-    model = pt.BatchCSC(filter_size=7, rank=1, max_iter=2, **SMALL).fit(signals)
-    np.testing.assert_allclose(np.abs(model.patterns_), 1)
-    np.testing.assert_allclose(model.patterns_ * model.shapes_, model.filters_, atol=1e-12)
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_the_bits_are_the_same_every_time(n_jobs):
-    how = {**SMALL, "n_jobs": n_jobs, "filter_size": 7, "rank": 2}
-    models = [pt.OnlineCSC(**one).fit(drawn((60,), dtype=np.float32)) for one in (how, {**how, "n_jobs": 1})]
-    assert models[0].filters_.dtype == np.float32
-    np.testing.assert_array_equal(models[0].filters_, models[1].filters_)
-
-
 @pytest.mark.parametrize("resume", [False, True])
 def test_a_model_file_keeps_the_rank(tmp_path, resume):
     path, signals = tmp_path / "model.safetensors", drawn((60,))
@@ -132,9 +116,3 @@ def test_files_of_earlier_versions_have_no_rank(tmp_path, entry, fine):
     else:
         with pytest.raises(ModelFileError, match=r"rank|update"):
             pt.load(path)
-
-
-def test_a_rank_can_be_searched_over():
-    model = pt.OnlineCSC(filter_size=7, **SMALL).set_params(rank=2)
-    assert model.get_params()["rank"] == 2
-    assert model.fit(drawn((60,))).patterns_.shape == (3, 2, 5)

@@ -5,7 +5,6 @@ import pytest
 
 import pointillist as pt
 from pointillist.learners import step
-from pointillist.learners.step import WindowRecord
 
 SMALL = {"n_filters": 4, "filter_size": 6, "penalty": 0.3, "random_state": 0, "n_jobs": 1}
 ROBUST = pt.Robust(alpha=6.0)
@@ -142,19 +141,6 @@ def test_every_boundary_and_kind_of_statistics(signals, boundary, statistics):
     assert np.all(np.isfinite(model.filters_))
 
 
-@pytest.mark.parametrize(
-    ("shape", "size", "channels"), [((24, 30), 4, False), ((2, 24, 20), 4, True), ((12, 10, 11), 3, False)]
-)
-def test_images_channels_and_volumes(shape, size, channels):
-    signals = np.random.default_rng(0).standard_normal((4, *shape)).astype(np.float32)
-    corner = (2, *[slice(None)] * channels, *[slice(0, 8)] * (len(shape) - channels))
-    signals[corner] *= 30
-    model = pt.BatchCSC(3, size, 0.5, channels=channels, max_iter=2, robust=ROBUST, random_state=0).fit(signals)
-    assert set(model.outliers_["signal"]) == {2}
-    assert np.all(model.outliers_["start"] <= 8)
-    assert model.outliers_["stop"].shape[1] == len(shape) - channels
-
-
 def test_unused_filters_are_not_replaced_by_what_was_left_out():
     """With so high a penalty no filter is used, and all are replaced by the liveliest patches: of the step, or of noise."""
     signals = np.random.default_rng(0).standard_normal((4, 120))
@@ -213,19 +199,8 @@ def test_outliers_survive_in_the_file_of_a_model(signals, tmp_path, learner):
     np.testing.assert_array_equal(again.outliers_, model.outliers_)
 
 
-def test_threads_do_not_change_the_bits(signals):
-    settings = {**SMALL, "batch_size": 4, "robust": ROBUST, "n_epochs": 1}
-    one, two = (pt.OnlineCSC(**{**settings, "n_jobs": n}).fit(signals) for n in (1, 2))
-    np.testing.assert_array_equal(one.filters_, two.filters_)
-
-
 def test_windows_must_have_the_axes_of_the_signals(signals):
     with pytest.raises(ValueError, match="robust has a window of 2 axes"):
         pt.BatchCSC(**SMALL, robust=pt.Robust(window=(10, 10))).fit(signals)
     with pytest.raises(ValueError, match="robust must be None or a Robust"):
         pt.BatchCSC(**SMALL, robust=True).fit(signals)
-
-
-def test_an_empty_record_has_a_table():
-    assert len(WindowRecord().table(2)) == 0
-    assert WindowRecord().arrays(2)["places"].shape == (0, 5)

@@ -34,12 +34,6 @@ def test_a_warm_start_of_an_unfitted_learner_is_a_plain_one(name):
     np.testing.assert_array_equal(clone(fitted).fit(X, warm_start=True).filters_, fitted.filters_)
 
 
-def test_a_warm_start_knows_channels():
-    channels = np.stack([X, X[::-1]], 1)
-    model = _learner("BatchCSC", channels=True).fit(channels)
-    assert model.fit(channels, warm_start=True).filters_.shape == (3, 2, 5)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -56,30 +50,9 @@ def test_other_filters_cannot_be_begun_with(name, change, message):
         model.fit(X, warm_start=True)
 
 
-@pytest.mark.parametrize(
-    ("run", "message"),
-    [
-        ({"warm_start": 1}, "warm_start must be True or False"),
-        ({"verbose": -1}, "verbose must be"),
-        ({"verbose": "a"}, "verbose"),
-    ],
-)
-@pytest.mark.parametrize("name", LEARNERS)
-def test_odd_values_are_named(name, run, message):
-    with pytest.raises(ValueError, match=message):
-        _learner(name).fit(X, **run)
-
-
 def test_a_run_is_resumed_or_begun(tmp_path):
     with pytest.raises(ValueError, match="warm_start begins a new run"):
         _learner("OnlineCSC").fit(X, checkpoint=pt.Checkpoints(tmp_path / "m"), resume=True, warm_start=True)
-
-
-@pytest.mark.parametrize("name", LEARNERS)
-@pytest.mark.parametrize("word", ["verbose", "warm_start"])
-def test_the_constructor_says_where_the_names_of_scikit_learn_are(name, word):
-    with pytest.raises(TypeError, match=rf"{word} is an argument of fit: {name}\(\.\.\.\)\.fit\(X, {word}=True\)"):
-        _learner(name, **{word: True})
 
 
 @pytest.mark.parametrize(

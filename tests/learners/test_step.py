@@ -67,12 +67,6 @@ def test_pairs_that_exclude_each_other_are_refused(solver, learning, message):
             learner(**SMALL, solver=solver, learning=learning).fit(SIGNALS)
 
 
-def test_a_tolerance_belongs_to_the_solver_object():
-    for learner in (pt.BatchCSC, pt.OnlineCSC):
-        with pytest.raises(ValueError, match=r"tol=0\.01 would have no effect"):
-            learner(**SMALL, solver=pt.solvers.CoordinateDescent(), tol=0.01).fit(SIGNALS)
-
-
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
