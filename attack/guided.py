@@ -33,7 +33,7 @@ class Target(NamedTuple):
     """What `READERS` know it as."""
     suffix: str
     parts: str = ""
-    """Of models, codes and results: the kind of file whose metadata are fuzzed, as JSON, with a checksum that fits."""
+    """Of models and codes: the kind of file whose metadata are fuzzed, as JSON, with a checksum that fits."""
 
 
 TARGETS = {
@@ -45,7 +45,6 @@ TARGETS = {
     "model": Target("model", ".safetensors", "model"),
     "codes": Target("codes", ".safetensors", "codes"),
     "safetensors": Target("model", ".safetensors"),
-    "results": Target("results", ".json"),
 }
 
 

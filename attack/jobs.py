@@ -8,9 +8,7 @@ the comparison.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +36,7 @@ class Job:
     Attributes
     ----------
     words : tuple of str
-        The command line, or ``@module:function`` and the function's arguments.
+        The command line.
     output : str
         The file that it is all about.
     numbered : type of NumberedFiles, optional
@@ -90,7 +88,6 @@ JOBS = (
         _words(f"learn in -o out/filters.safetensors {_SMALL} --mode batch --iterations 2 --mosaic out/filters.png"),
         "out/filters.safetensors",
     ),
-    Job("reproduce", ("@attack.jobs:reproduce_at_once", OUT), "out/results.json"),
 )
 MODEL = _words(f"learn in -o model.safetensors {_SMALL} --epochs 1 -q")
 """The command that makes the model which is coded with."""
@@ -144,22 +141,3 @@ def _lasting(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _lasting(item) for key, item in value.items() if key not in CHANGING}
     return [_lasting(item) for item in value] if isinstance(value, list) else value
-
-
-def reproduce_at_once(output: str) -> int:
-    """Run ``python -m paper`` with two figures that take no time; the folder is written as always."""
-    judging = import_module("paper.judging")
-    lab_module, blocks = import_module("paper.lab"), import_module("pointillist.plot.blocks")
-
-    def figure(name: str) -> Callable[[Any], Any]:
-        def run(lab: Any) -> Any:
-            if not lab._is_kept("shared"):
-                lab._keep("shared", judging.Trajectory("shared", [1.0], [2], [np.ones((2, 3, 3), np.float32)]))
-            found = blocks.Verdict("a claim", "1", str(len(lab._learned["shared"].filters)), True, "it is counted")
-            return lab_module.Outcome(name, [found], [blocks.Text("a paragraph")])
-
-        return run
-
-    for name in ("figure4", "figure5"):
-        import_module(f"paper.{name}").run = figure(name)  # type: ignore[attr-defined]
-    return int(import_module("paper.__main__").main(["fig4", "fig5", "-o", output, "--quick"]))

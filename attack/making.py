@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import functools
-import json
 import random
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-from paper.lab import Outcome
-from paper.record import FORMAT
-
 from attack.bytewise import mutated_bytes
 from attack.containers import mutated_hdf5, mutated_store
-from attack.jsonwise import mutated_text
 from attack.nonsense import mutated_file, whole_file, with_header
-from attack.readers import TOKEN
 from attack.specimens import (
-    STACK,
     Files,
     Specimen,
     contents_of,
@@ -29,12 +21,10 @@ from attack.specimens import (
 )
 from attack.structures import STRUCTURES
 from attack.traps import Traps, put_in_place
-from pointillist.plot.blocks import Text, Verdict, to_plain
 
 NAMES = {
     "checkpoint": "strange.checkpoint-00000003.safetensors",
     "part": "strange.part-00000000.safetensors",
-    "learned": "learned/strange.safetensors",
 }
 """Names that files of some kinds must have."""
 _ODD_NAMES = tuple(
@@ -97,19 +87,7 @@ def _own() -> list[Specimen]:
     rows, skipped = [{**row, "seconds": 0.1}] * 3, [{"number": 3, "name": "b", "reason": "constant"}]
     part = {"first": 0, "next": 3, "run": {"data": {}}, "signals": rows, "skipped": skipped, **metadata}
     found.append(Specimen("part", ".safetensors", {"": whole_file("codes", part, arrays)}))
-    kept = {"seconds": np.arange(3.0), "seen": np.arange(3), "filters": np.stack([STACK] * 3)}
-    learned = whole_file("trajectory", {"token": TOKEN, "name": "ours"}, kept)
-    return [*found, Specimen("learned", ".safetensors", {"": learned}), Specimen("results", ".json", {"": _results()})]
-
-
-def _results() -> bytes:
-    verdict = Verdict("A claim", "2 times", "3 times", True, "3 is more than 2.")
-    figures = {"fig1": vars(Outcome("figure 1", [verdict], [Text("words")], 1.0))}
-    about = {"data": "photographs", "scale": "quick", "rival": "another"}
-    known = {"when": "now", "platform": "a system", "processor": "one", "threads": 2, "load": [0.5], "python": "3"}
-    known["versions"] = {}
-    plain = {"format": FORMAT, "about": about, "facts": known, "token": TOKEN, "pending": [], "figures": figures}
-    return json.dumps(to_plain(plain)).encode()
+    return found
 
 
 def _byte_mutated(rng: random.Random, files: Files) -> Files:
@@ -130,12 +108,10 @@ def _content_mutated(rng: random.Random, specimen: Specimen, content: bytes, tra
     kind = specimen.kind
     if kind == "hdf5":
         return mutated_hdf5(rng, content, traps)
-    if kind == "results":
-        return mutated_text(rng, json.loads(content))
     if specimen.suffix == ".safetensors":
         if rng.random() < 0.15:
             return with_header(rng, content)
-        inner = {"codes": "codes", "part": "codes", "learned": "trajectory"}.get(kind, "model")
+        inner = {"codes": "codes", "part": "codes"}.get(kind, "model")
         return mutated_file(rng, inner, *contents_of(content, inner))
     change = STRUCTURES.get(specimen.suffix)
     return mutated_bytes(rng, content) if change is None else change(rng, content, traps)

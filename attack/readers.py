@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from paper.inputs import QUICK, Inputs
-from paper.lab import Lab
-from paper.record import read_record
 from PIL import Image
 
 import pointillist as pt
@@ -22,8 +19,6 @@ from pointillist.storage import PartFolder
 Read = Callable[[Path], Any]
 INSIDE = "group/images"
 """Where the arrays of HDF5 files lie."""
-TOKEN = "0123456789abcdef"
-"""What the run is called that a learned trajectory belongs to."""
 
 
 class Helpers(NamedTuple):
@@ -100,12 +95,6 @@ def _parts(path: Path) -> Any:
     return list(PartFolder(path.with_name("strange.safetensors")).read())
 
 
-def _learned(path: Path) -> Any:
-    """Let the reproduction of the paper's figures take up what an earlier run has learned."""
-    lab = Lab(Inputs(QUICK), path.parent.parent, TOKEN, lambda text: None)
-    return lab._is_kept(path.stem)
-
-
 _SIGNALS: tuple[Read, ...] = (
     pt.load_signals, _series, _crop, _skipping, pt.load_image, pt.read_photograph, photograph_size,
 )  # fmt: skip
@@ -120,8 +109,6 @@ READERS: dict[str, tuple[Read, ...]] = {
     "checkpoint": (_checkpoint, load),
     "codes": (_used_codes, load),
     "part": (_parts, _used_codes),
-    "learned": (_learned,),
-    "results": (read_record,),
 }
 """Functions that read files of a kind."""
 
@@ -190,12 +177,11 @@ def commands(kind: str, path: Path, helpers: Helpers, out: Path) -> list[tuple[s
                 "--resume",
             ),
         ],
-        "results": [("info", strange)],
     }
     table["codes"] = [*table["part"][:1], ("info", strange, "--json"), ("show", strange, "-o", out / "a.png")]
     groups = {
         "npy": ("signals", "pictures"), "tiff": ("signals", "pictures"), "picture": ("pictures", "signals"),
-        "table": ("tables",), "hdf5": ("signals",), "zarr": ("signals",), "model": ("models",), "learned": (),
+        "table": ("tables",), "hdf5": ("signals",), "zarr": ("signals",), "model": ("models",),
     }  # fmt: skip
     found = [words for group in groups.get(kind, (kind,)) for words in table[group]]
     return [tuple(map(str, words)) for words in found]

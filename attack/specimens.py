@@ -57,7 +57,7 @@ class Specimen(NamedTuple):
     """A well-formed file or store."""
 
     kind: str
-    """What it is read as: picture, npy, table, tiff, hdf5, zarr, model, checkpoint, codes, part, learned or results."""
+    """What it is read as: picture, npy, table, tiff, hdf5, zarr, model, checkpoint, codes or part."""
     suffix: str
     files: Files
 
@@ -183,12 +183,12 @@ def _heif() -> bytes:
 
 @functools.cache
 def written_by_runs() -> dict[str, bytes]:
-    """A model, a checkpoint, codes, a part and a learned trajectory, as runs write them."""
+    """A model, a checkpoint, codes and a part, as runs write them."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         update = pt.FilterUpdate(init=np.ones((3, 5)))
         model = pt.OnlineCSC(
-            [2, 1], [3, 5], [0.5, 0.6, 0.7], solver=pt.solvers.CoordinateDescent(), update=update, n_jobs=1
+            [2, 1], [3, 5], [0.5, 0.6, 0.7], solver=pt.solvers.CoordinateDescent(), update=update, n_epochs=1, n_jobs=1
         )
         model.set_params(random_state=0).fit(SIGNALS, checkpoint=pt.Checkpoints(folder / "m", every=1, keep=True))
         about = {"data": {"signals": 3, "paths": ["a"]}}

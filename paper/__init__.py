@@ -3,6 +3,6 @@
 J. Xiong, P. Richtárik and W. Heidrich, *Stochastic Convolutional Sparse Coding*, Vision, Modeling and Visualization, 2019.
 """
 
-from paper.running import FIGURES, redraw, reproduce
+from paper.report import FIGURES, redraw, reproduce
 
 __all__ = ["FIGURES", "reproduce", "redraw"]

@@ -10,8 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from paper.record import Record, remarks
-from paper.running import FIGURES, REPORT, redraw, reproduce
+from paper.report import FIGURES, REPORT, Record, redraw, reproduce
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,7 +51,7 @@ def _summarise(record: Record, output: Path) -> None:
         for verdict in outcome.verdicts:
             word = "holds" if verdict.holds else "does not hold"
             print(f"{name:10}  {word:13}  {verdict.claim}: {verdict.ours} (paper: {verdict.paper})")
-    print("", *remarks(record), f"wrote {output / REPORT}", sep="\n")
+    print("", *record.remarks(), f"wrote {output / REPORT}", sep="\n")
 
 
 if __name__ == "__main__":

@@ -53,8 +53,6 @@ def test_every_kind_of_file_has_a_specimen():
         "checkpoint",
         "codes",
         "part",
-        "learned",
-        "results",
     }
     assert set(specimens()) == wanted
 

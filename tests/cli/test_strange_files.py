@@ -42,7 +42,7 @@ def quietly(*words):
 
 
 def check_printed(words):
-    assert "unexpected" not in words
+    assert "add --debug" not in words
     assert "Traceback" not in words
     assert all(char.isprintable() or char == "\n" for char in words), repr(words)
 

@@ -4,7 +4,7 @@ import pytest
 from paper.inputs import Inputs, Scale
 from paper.lab import Lab
 
-from paper import running
+from paper import report
 
 TINY = Scale(
     n_filters=4,
@@ -35,11 +35,11 @@ TINY = Scale(
 @pytest.fixture
 def tiny(monkeypatch):
     """Runs that ask for the quick scale get the tiny one, and no SPORCO."""
-    monkeypatch.setattr(running, "QUICK", TINY)
+    monkeypatch.setattr(report, "QUICK", TINY)
     monkeypatch.setattr("paper.rivals.has_sporco", lambda: False)
     return TINY
 
 
 @pytest.fixture
-def lab(tiny, tmp_path):
-    return Lab(Inputs(tiny), tmp_path, "token")
+def lab(tiny):
+    return Lab(Inputs(tiny))

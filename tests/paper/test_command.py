@@ -4,7 +4,7 @@ import pytest
 from paper.__main__ import main
 from paper.lab import Outcome
 
-from paper import running
+from paper import report
 from pointillist.plot.blocks import Text, Verdict
 
 
@@ -22,7 +22,7 @@ class Module:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    monkeypatch.setattr(running, "import_module", Module)
+    monkeypatch.setattr(report, "import_module", Module)
 
 
 def test_all_figures_and_what_is_said(capsys, tmp_path):
@@ -43,7 +43,7 @@ def test_ctrl_c_keeps_what_is_finished(capsys, tmp_path, monkeypatch):
                 raise KeyboardInterrupt
             return super().run(lab)
 
-    monkeypatch.setattr(running, "import_module", Interrupted)
+    monkeypatch.setattr(report, "import_module", Interrupted)
     assert main(["fig1", "fig2", "--quick", "-o", str(tmp_path)]) == 130
     assert "the same command goes on" in capsys.readouterr().err
 

@@ -72,7 +72,7 @@ def test_verdicts_about_overcompleteness_follow_the_numbers(after, gain, holds):
 
 
 def test_the_papers_rows_are_met_by_the_paper_itself(lab, monkeypatch):
-    lab.inputs.__dict__["folder"] = lab.folder
+    lab.inputs.__dict__["folder"] = "a folder"
     rows = {**figure4.PAPER, figure4.PUBLISHED: figure4.PAPER["c"]}
     worse = {row: [value - 0.2 for value in values] for row, values in rows.items()}
     verdicts = figure4.row_verdicts(lab, rows, worse, rows["c"])
