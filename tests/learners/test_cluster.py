@@ -3,9 +3,7 @@
 import asyncio
 import os
 import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import cloudpickle
@@ -229,51 +227,6 @@ def test_the_command_line(client, signals, file, tmp_path):
         assert run(["learn", str(file.path), "-o", output, *settings, *more]) == 0
     alone, there = (pt.load(tmp_path / f"{name}.safetensors") for name in ("alone", "there"))
     assert_same(there, alone)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--workers", "2", "--scheduler", "tcp://127.0.0.1:9"], "give one of them"),
-        (["--workers", "2", "--mode", "batch"], "--mode online"),
-    ],
-)
-def test_options_that_do_not_go_together(file, capsys, options, words):
-    assert run(["learn", str(file.path), "--ndim", "1", *options]) == 2
-    assert words in capsys.readouterr().err
-
-
-@pytest.fixture
-def scheduler(tmp_path):
-    """A scheduler and two workers, each a program of its own, over TCP."""
-    file = tmp_path / "scheduler.json"
-    dask = [sys.executable, "-m", "dask"]
-    where = ["--scheduler-file", str(file)]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(Path(pt.__file__).parents[1]), *sys.path]),
-    }
-    programs = [[*dask, "scheduler", "--host", "tcp://127.0.0.1", "--port", "0", "--no-dashboard", *where]]
-    worker = [*dask, "worker", "--nthreads", "1", "--no-dashboard", "--local-directory", str(tmp_path), *where]
-    programs += [worker] * 2
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    started = [subprocess.Popen(program, env=environment, **quiet) for program in programs]
-    end = time.monotonic() + 60
-    while not file.exists() and time.monotonic() < end:
-        time.sleep(0.1)
-    with distributed.Client(scheduler_file=str(file), timeout=60) as client:
-        client.wait_for_workers(2, timeout=60)
-        yield client.scheduler.address
-    for process in started:
-        process.terminate()
-    for process in started:
-        process.wait(timeout=30)
-
-
-@pytest.mark.slow
-def test_a_scheduler_started_by_hand(scheduler, file):
-    assert scheduler.startswith("tcp://")
-    assert_same(fit(file, scheduler), fit(file))
 
 
 def test_what_is_no_cluster_is_told(signals, monkeypatch):

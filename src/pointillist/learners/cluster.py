@@ -34,7 +34,7 @@ from pointillist.dictionary.robust import Robust, Windows, window_errors, withou
 from pointillist.dictionary.statistics import objectives
 from pointillist.kernels.compiling import working_time
 from pointillist.learners.inputs import Batch
-from pointillist.learners.step import Brief, LearnerState, LocalCodes, Step, StepCodes
+from pointillist.learners.step import Brief, LearnerState, LocalCodes, Step
 from pointillist.solvers.base import Result, merge_results
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class Setup:
 
 def coded_steps(
     client: Client, step: Step, batch_size: int, feed: Feed, state: LearnerState
-) -> Iterator[tuple[float, StepCodes]]:
+) -> Iterator[tuple[float, LocalCodes | RemoteCodes]]:
     """Yield for each batch when its step began, and its codes for the filters that `state` has by then.
 
     A step whose workers were all lost is done again; Dask itself repeats the tasks of a single lost worker.
@@ -265,7 +265,7 @@ def _answered(piece: UnreadBatch | Batch, setup: Setup, brief: Brief) -> tuple[B
 
 def _codes_here(
     client: Client, step: Step, whole: UnreadBatch | Batch, told: dict[str, Any]
-) -> tuple[StepCodes | None, list[str]]:
+) -> tuple[LocalCodes | RemoteCodes | None, list[str]]:
     """Solve for a batch on the workers and bring codes, signals and residuals to the client."""
     pieces = split(whole, TUNING.pieces * sum(client.nthreads().values()))
     answers = client.gather(client.map(_answered, pieces, **told))
@@ -340,7 +340,7 @@ class Part:
 
 def _codes_there(
     client: Client, whole: UnreadBatch | Batch, size: int, told: dict[str, Any]
-) -> tuple[StepCodes | None, list[str]]:
+) -> tuple[LocalCodes | RemoteCodes | None, list[str]]:
     """Solve for a batch in pieces of about `size` signals, whose codes stay with the workers."""
     length = len(whole) if isinstance(whole, Batch) else len(whole.indices)
     parts = client.map(Part.solved, split(whole, ceil(length / size)), **told)

@@ -43,9 +43,9 @@ from pointillist.dictionary.statistics import statistics_device
 from pointillist.dictionary.update import FilterUpdate, as_update
 from pointillist.kernels.compiling import working_time
 from pointillist.learners.checkpoints import Checkpoints, Keeper, resumed_state
-from pointillist.learners.cluster import coded_steps, connect
+from pointillist.learners.cluster import RemoteCodes, coded_steps, connect
 from pointillist.learners.inputs import Batch, as_arrays
-from pointillist.learners.step import LearnerState, Learning, Ridge, Step, StepCodes, WindowRecord
+from pointillist.learners.step import LearnerState, Learning, LocalCodes, Ridge, Step, WindowRecord
 from pointillist.parallel import effective_jobs
 from pointillist.reprs import filters_in_words, is_same, short
 from pointillist.sampling import Sampling, seed_from
@@ -763,7 +763,7 @@ class OnlineCSC(ConvolutionalLearner):
 
     def _coded(
         self, step: Step, feed: Feed, cluster: Any, *, keep_place: bool
-    ) -> Generator[tuple[float, StepCodes], None, None]:
+    ) -> Generator[tuple[float, LocalCodes | RemoteCodes], None, None]:
         """Yield for each batch when its step began, and its codes for the filters that ``state_`` has by then."""
         if cluster is not None:
             with connect(cluster) as client:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,9 @@ from pointillist.solvers.base import Result, Solver
 from pointillist.solvers.encoding import encode_signals
 from pointillist.solvers.on_device import on_device
 from pointillist.validation import Signals, check_arguments, is_number
+
+if TYPE_CHECKING:
+    from pointillist.learners.cluster import RemoteCodes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,27 +214,9 @@ class WindowRecord:
         return table
 
 
-class StepCodes(Protocol):
-    """Answers of the codes of a step, whether they are in this process or with the workers of a cluster."""
-
-    def __len__(self) -> int: ...
-    def add_to(self, state: LearnerState, counts: NDArray) -> None: ...
-    def usage(self) -> NDArray: ...
-    def residuals(self) -> Sequence[NDArray]: ...
-    def objective(self, state: LearnerState) -> float: ...
-    def windows(self, robust: Robust, state: LearnerState) -> list[Windows]: ...
-    def without(self, counted: Sequence[NDArray], state: LearnerState) -> Self: ...
-    @property
-    def nnz(self) -> int: ...
-    @property
-    def gap(self) -> float: ...
-    @property
-    def numbers(self) -> Sequence[int] | None: ...
-
-
 @dataclass(frozen=True)
 class LocalCodes:
-    """The codes of a step in this process."""
+    """The codes of a step in this process; `RemoteCodes` of a cluster answer the same."""
 
     coded: CodedBatch
     gap: float
@@ -431,14 +416,16 @@ class Step:
         """A batch and its codes together, for `learn`."""
         return LocalCodes(self.coded(batch, result), float(np.mean(result.gap)), self.n_jobs, batch.numbers)
 
-    def learn(self, state: LearnerState, codes: StepCodes, counts: NDArray, begin: float) -> dict[str, Any]:
+    def learn(
+        self, state: LearnerState, codes: LocalCodes | RemoteCodes, counts: NDArray, begin: float
+    ) -> dict[str, Any]:
         """Add codes to the statistics, update the filters in `state`, and return the step's record.
 
         Parameters
         ----------
         state : LearnerState
             Changed in place.
-        codes : StepCodes
+        codes : LocalCodes or RemoteCodes
         counts : (n_signals,) array
             How much each signal counts in the statistics.
         begin : float
@@ -500,8 +487,8 @@ class Step:
         return np.union1d(unused, duplicates)
 
     def _without_outliers(
-        self, robust: Robust, state: LearnerState, codes: StepCodes, counts: NDArray
-    ) -> tuple[StepCodes, NDArray, int]:
+        self, robust: Robust, state: LearnerState, codes: LocalCodes | RemoteCodes, counts: NDArray
+    ) -> tuple[LocalCodes | RemoteCodes, NDArray, int]:
         """Codes without the windows that are outliers, what each signal that is left counts, and the number of outliers."""
         windows = codes.windows(robust, state)
         numbers = range(state.n_seen, state.n_seen + len(codes)) if codes.numbers is None else codes.numbers

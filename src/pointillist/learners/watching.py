@@ -5,7 +5,6 @@ import json
 import logging
 import math
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from io import FileIO
 from pathlib import Path
@@ -20,38 +19,31 @@ _RECORD = record({"iteration": whole(0)}, others=True)
 _MEASURES = ("objective", "nnz", "gap", "replaced", "outliers", "validation_objective", "seconds")
 
 
-class _Watcher(ABC):
+class _Watcher:
     """A callback that is closed at the end of a ``with`` block; a disk that is full or read-only does not stop the run."""
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self._failed = False
+    path: Path
+    _failed = False
 
     def __call__(self, info: dict[str, Any]) -> bool:
         """Take in a step's record; a log never asks to stop."""
-        self._try(lambda: self._write(info), f"does not go on after step {int(info['iteration']) - 1}")
+        self._try(f"does not go on after step {int(info['iteration']) - 1}", self._write, info)
         return False
 
     def close(self) -> None:
         """Write what is left and close the file."""
-        self._try(self._close, "may not be complete")
+        self._try("may not be complete", self._close)
 
-    @abstractmethod
-    def _write(self, info: dict[str, Any]) -> None:
-        """Put a step's record away; an OSError ends the log, not the run."""
+    _write: Callable[[dict[str, Any]], None]
+    _close: Callable[[], None]
 
-    @abstractmethod
-    def _close(self) -> None:
-        """Close what was opened."""
-
-    def _try(self, work: Callable[[], None], words: str) -> None:
-        if self._failed:
-            return
-        try:
-            work()
-        except OSError as error:
-            self._failed = True
-            log.warning("the log %s %s, learning does: %s", self.path, words, error.strerror or error)
+    def _try(self, words: str, work: Callable[..., None], *arguments: Any) -> None:
+        if not self._failed:
+            try:
+                work(*arguments)
+            except OSError as error:
+                self._failed = True
+                log.warning("the log %s %s, learning does: %s", self.path, words, error.strerror or error)
 
     def __enter__(self) -> Self:
         return self
@@ -73,7 +65,7 @@ class JsonLog(_Watcher):
     """
 
     def __init__(self, path: str | Path) -> None:
-        super().__init__(path)
+        self.path = Path(path)
         self._file: FileIO | None = None
 
     def _write(self, info: dict[str, Any]) -> None:
@@ -136,8 +128,14 @@ class TensorBoardEvents(_Watcher):
     """
 
     def __init__(self, folder: str | Path) -> None:
-        super().__init__(folder)
-        self._writer = _writer_class()(str(folder))
+        try:
+            from tensorboardX import SummaryWriter
+        except ImportError:
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError as error:
+                raise ImportError("TensorBoard events need a writer: pip install 'pointillist[watch]'") from error
+        self.path, self._writer = Path(folder), SummaryWriter(str(folder))
 
     def _write(self, info: dict[str, Any]) -> None:
         for name in _MEASURES:
@@ -147,14 +145,3 @@ class TensorBoardEvents(_Watcher):
 
     def _close(self) -> None:
         self._writer.close()
-
-
-def _writer_class() -> Any:
-    try:
-        from tensorboardX import SummaryWriter
-    except ImportError:
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError as error:
-            raise ImportError("TensorBoard events need a writer: pip install 'pointillist[watch]'") from error
-    return SummaryWriter
