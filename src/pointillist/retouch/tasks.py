@@ -50,7 +50,7 @@ class Wish:
     """
 
     task: str
-    texture: float = 0.5
+    texture: float = 0.0
     sigma: float | None = None
     blur: str = "gaussian"
     width: float = 1.5
