@@ -7,20 +7,10 @@ known pixels determine themselves (universal kriging). Systems are factorised by
 from typing import NamedTuple
 
 import numpy as np
-from numba.core import cgutils, types
-from numba.extending import intrinsic
+from llvmlite import ir
 
 from pointillist.kernels.compiling import allocating_kernel, helper
-from pointillist.kernels.vectors import (
-    broadcast,
-    lanes_of,
-    multiply_add,
-    pointer,
-    store,
-    vector_at,
-    vector_type,
-    whole_number,
-)
+from pointillist.kernels.vectors import broadcast, lanes_of, multiply_add, writes
 
 
 class Tuning(NamedTuple):
@@ -452,36 +442,22 @@ def _column(flat, first, stride):
     return flat[first], flat[first + stride], flat[first + 2 * stride], flat[first + 3 * stride]
 
 
-@intrinsic
-def _reduce_rows(typingctx, lanes, flat, row, first, last, panel, stride, factors, scale):
+@writes()
+def _reduce_rows(builder, width, flat, row, first, last, panel, stride, factors, scale):
     """Take multiples of the rows of a panel from one or more rows, and scale these: for j from first to last
 
         flat[row + t · stride + j] = scale · (flat[row + t · stride + j] − Σ_m factors[t][m] · flat[panel + m · stride + j])
 
     `factors` has a tuple for each row t, and j goes on in whole vectors.
     """
-    signature = types.void(lanes, flat, row, first, last, panel, stride, factors, scale)
-
-    def codegen(context, builder, sig, args):
-        vector = vector_type(context, sig.args[1], sig.args[0])
-        data = pointer(context, builder, sig.args[1], args[1])
-        _, _, row, first, last, panel, stride, factors, scale = args
-
-        def at(start, number, j):
-            return builder.add(builder.add(start, builder.mul(stride, whole_number(number))), j)
-
-        scales = broadcast(builder, scale, vector)
-        multiples = [
-            [broadcast(builder, builder.fneg(builder.extract_value(factors, [t, m])), vector) for m in range(len(each))]
-            for t, each in enumerate(sig.args[7].types)
-        ]
-        with cgutils.for_range_slice(builder, first, last, whole_number(vector.count)) as (j, _):
-            others = [vector_at(builder, data, at(panel, m, j), vector)[0] for m in range(len(multiples[0]))]
-            for t, own in enumerate(multiples):
-                value, _ = vector_at(builder, data, at(row, t, j), vector)
-                for multiple, other in zip(own, others, strict=True):
-                    value = multiply_add(builder, multiple, other, value)
-                store(builder, data, at(row, t, j), builder.fmul(value, scales))
-        return context.get_dummy_value()
-
-    return signature, codegen
+    vector = ir.VectorType(flat.element, width)
+    scales = broadcast(builder, scale, vector)
+    multiples = [[broadcast(builder, builder.fneg(factor), vector) for factor in each] for each in factors]
+    with last.times(first, width) as j:
+        others = [flat.vector(panel + stride * m + j, width) for m in range(len(multiples[0]))]
+        for t, own in enumerate(multiples):
+            place = row + stride * t + j
+            value = flat.vector(place, width)
+            for multiple, other in zip(own, others, strict=True):
+                value = multiply_add(builder, multiple, other, value)
+            flat.put(place, builder.fmul(value, scales))

@@ -1,17 +1,19 @@
-"""Vector instructions for short runs of samples, built directly in LLVM.
+"""Vector instructions for short runs of samples and for blocks of filters, built directly in LLVM.
 
-A filter is a list of *runs*: `lanes` contiguous samples each, zero-padded at the end of a row, found in a
-signal at `base + offsets[i]`. Plain loops over such runs defeat the vectoriser (170-390 ns for an 11×11
-dot product); one vector load, multiply and add a run takes 20-30 ns on any CPU, with no compiler on the
-user's machine. The width is told by the length of a tuple (`lanes_of`), hence part of its numba type: kernels are
-specialised and cached on disk by width and precision alone, whatever the filter size. Nothing here knows
-about geometry.
+A filter is a list of *runs*: `width` contiguous samples each, zero-padded at the end of a row, found in a signal at
+`base + offsets[i]`. Plain loops over such runs defeat the vectoriser (170-390 ns for an 11×11 dot product); one vector load,
+multiply and add a run takes 20-30 ns on any CPU, with no compiler on the user's machine. A *block* is `FILTERS_A_BLOCK`
+filters, sample by sample side by side: one load of the signal serves all of them, or one load of the filters all positions,
+and sums stay in registers. Nothing here knows about geometry.
 
-A padded lane reads past the end of its row and adds zero there, so signals need `lanes` spare samples at
-the end and concurrent writers need footprints that are disjoint including the padding.
+The width is told by the length of a tuple (`lanes_of`), hence part of its numba type: kernels are specialised and cached on
+disk by width and precision alone, whatever the filter size. A padded lane reads past the end of its row and adds zero there,
+so signals need `width` spare samples at the end and concurrent writers need footprints that are disjoint including the
+padding.
 """
 
 from contextlib import contextmanager
+from inspect import signature
 
 from llvmlite import ir
 from numba.core import cgutils, types
@@ -19,8 +21,14 @@ from numba.extending import intrinsic
 
 FILTERS_A_BLOCK = 8
 """Filters that kernels take at once."""
+POSITIONS_AT_ONCE = 8
+"""Positions of one filter that `dot_runs_at` takes at once."""
+ROWS_AT_ONCE = 6
+"""Rows of positions that `correlate_rows` and `correlate_planes` take at once."""
 CONTRACT = ("contract",)
 """Products may be added to without being rounded before."""
+
+_INT32, _INT64 = ir.IntType(32), ir.IntType(64)
 
 
 def lanes_of(width):
@@ -36,27 +44,161 @@ def width_of(lanes):
     return 2 ** len(lanes)
 
 
+def writes(returns=None):
+    """Make an intrinsic of a function that writes code: a decorator.
+
+    The function gets the builder and the arguments of the intrinsic: a tuple of `lanes_of` as its width, arrays as
+    `Samples`, integers as `Index`, other tuples as lists, None as itself, and other numbers as values of LLVM. What it
+    returns is a number of the precision of the array that `returns` names; without, the intrinsic returns nothing.
+    """
+
+    def decorate(write):
+        shape = signature(write)
+        names = list(shape.parameters)[1:]
+
+        def typed(typingctx, *given):
+            result = types.void if returns is None else given[names.index(returns)].dtype
+
+            def codegen(context, builder, sig, args):
+                found = write(builder, *(_argument(context, builder, *one) for one in zip(sig.args, args, strict=True)))
+                return context.get_dummy_value() if returns is None else found
+
+            return result(*given), codegen
+
+        typed.__name__, typed.__doc__, typed.__signature__ = write.__name__, write.__doc__, shape
+        return intrinsic(typed)
+
+    return decorate
+
+
+def _argument(context, builder, kind, value):
+    if isinstance(kind, types.NoneType):
+        return None
+    if isinstance(kind, types.BaseTuple) and isinstance(kind[0], types.NoneType):
+        return 2**kind.count
+    if isinstance(kind, types.BaseTuple):
+        return [_argument(context, builder, one, builder.extract_value(value, i)) for i, one in enumerate(kind)]
+    if isinstance(kind, types.Array):
+        array = context.make_array(kind)(context, builder, value)
+        return Samples(builder, array.data, Index(builder, builder.extract_value(array.shape, 0)))
+    if isinstance(kind, types.Integer):
+        return Index(builder, context.cast(builder, value, kind, types.int64))
+    return value
+
+
+class Index:
+    """A whole number in code that is written: what is done with it is written, too."""
+
+    def __init__(self, builder, value):
+        self.builder, self.value = builder, value
+
+    def __add__(self, other):
+        return Index(self.builder, self.builder.add(self.value, number(other)))
+
+    def __sub__(self, other):
+        return Index(self.builder, self.builder.sub(self.value, number(other)))
+
+    def __mul__(self, other):
+        return Index(self.builder, self.builder.mul(self.value, number(other)))
+
+    def __floordiv__(self, other):
+        return Index(self.builder, self.builder.sdiv(self.value, number(other)))
+
+    @contextmanager
+    def times(self, first=0, step=1):
+        """A loop over the numbers from `first` to this one, in steps."""
+        with cgutils.for_range_slice(self.builder, number(first), self.value, whole_number(step), _INT64) as (i, _):
+            yield Index(self.builder, i)
+
+
+class Samples:
+    """An array in code that is written: numbers and vectors are loaded and stored at an index, aligned to a number only."""
+
+    def __init__(self, builder, data, length):
+        self.builder, self.data, self.length = builder, data, length
+        self.element = data.type.pointee
+
+    def __getitem__(self, at):
+        loaded = self.builder.load(self.builder.gep(self.data, [number(at)]))
+        return Index(self.builder, loaded) if self.element == _INT64 else loaded
+
+    def vector(self, at, width):
+        return vector_at(self.builder, self.data, number(at), ir.VectorType(self.element, width))[0]
+
+    def spread(self, at, width):
+        """A vector of one number in all lanes."""
+        return broadcast(self.builder, self[at], ir.VectorType(self.element, width))
+
+    def put(self, at, value):
+        if isinstance(value.type, ir.VectorType):
+            store(self.builder, self.data, number(at), value)
+        else:
+            self.builder.store(value, self.builder.gep(self.data, [number(at)]))
+
+    def sums(self, width, count):
+        """So many vectors to be summed in, of this array's precision."""
+        return [Sum(self.builder, ir.VectorType(self.element, width)) for _ in range(count)]
+
+
+class Sum:
+    """A vector to be summed in, zero at first; it ends up in a register."""
+
+    def __init__(self, builder, vector):
+        self.builder, self.slot = builder, cgutils.alloca_once(builder, vector)
+        self.value = ir.Constant(vector, [0.0] * vector.count)
+
+    @property
+    def value(self):
+        return self.builder.load(self.slot)
+
+    @value.setter
+    def value(self, vector):
+        self.builder.store(vector, self.slot)
+
+    def add(self, a, b):
+        """Add a product."""
+        self.value = multiply_add(self.builder, a, b, self.value)
+
+    def total(self):
+        return sum_lanes(self.builder, self.value)
+
+
+def number(given):
+    """A whole number as a value of LLVM."""
+    return given.value if isinstance(given, Index) else whole_number(given)
+
+
+def whole_number(given):
+    return ir.Constant(_INT64, given)
+
+
 def pointer(context, builder, array_type, array):
     return context.make_array(array_type)(context, builder, array).data
 
 
+def vector_type(context, array_type, lanes_type):
+    return ir.VectorType(context.get_value_type(array_type.dtype), 2**lanes_type.count)
+
+
 def vector_at(builder, pointer, index, vector):
-    """Load `vector` lanes from `pointer[index:]`, aligned to one element only."""
-    element = builder.gep(pointer, [index])
-    address = builder.bitcast(element, vector.as_pointer())
-    loaded = builder.load(address, align=size_of(vector.element))
-    return loaded, address
+    """Load `vector` lanes from `pointer[index:]`, aligned to one element only; the address as well."""
+    address = builder.bitcast(builder.gep(pointer, [index]), vector.as_pointer())
+    return builder.load(address, align=size_of(vector.element)), address
+
+
+def store(builder, pointer, index, value):
+    """Store a vector at `pointer[index:]`, aligned to one element only."""
+    address = builder.bitcast(builder.gep(pointer, [index]), value.type.as_pointer())
+    builder.store(value, address, align=size_of(value.type.element))
 
 
 def size_of(element):
-    return 8 if isinstance(element, ir.DoubleType) else 4
+    return {"double": 8, "float": 4}.get(str(element)) or element.width // 8
 
 
 def broadcast(builder, scalar, vector):
-    index = ir.Constant(ir.IntType(32), 0)
-    one = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, index)
-    mask = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
-    return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), mask)
+    one = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(_INT32, 0))
+    return chosen_lanes(builder, one, [0] * vector.count)
 
 
 def multiply_add(builder, a, b, c):
@@ -65,39 +207,11 @@ def multiply_add(builder, a, b, c):
 
 def sum_lanes(builder, vector_value):
     vector = vector_value.type
-    suffix = f"v{vector.count}{'f64' if size_of(vector.element) == 8 else 'f32'}"
+    suffix = f"v{vector.count}f{8 * size_of(vector.element)}"
     function = cgutils.get_or_insert_function(
         builder.module, ir.FunctionType(vector.element, [vector.element, vector]), f"llvm.vector.reduce.fadd.{suffix}"
     )
     return builder.call(function, [ir.Constant(vector.element, 0.0), vector_value], fastmath=("reassoc",))
-
-
-def vector_type(context, array_type, lanes_type):
-    return ir.VectorType(context.get_value_type(array_type.dtype), 2**lanes_type.count)
-
-
-def whole_number(number):
-    return ir.Constant(ir.IntType(64), number)
-
-
-def sums_of(builder, vector, count):
-    """Places for so many vectors to be summed in, zero at first; they end up in registers."""
-    slots = [cgutils.alloca_once(builder, vector) for _ in range(count)]
-    for slot in slots:
-        builder.store(ir.Constant(vector, [0.0] * vector.count), slot)
-    return slots
-
-
-def add_product(builder, a, b, slot):
-    builder.store(multiply_add(builder, a, b, builder.load(slot)), slot)
-
-
-@contextmanager
-def each_offset(context, builder, array_type, array):
-    """A loop over an array of offsets, with the number of each and the offset itself."""
-    offsets = context.make_array(array_type)(context, builder, array)
-    with cgutils.for_range(builder, builder.extract_value(offsets.shape, 0)) as loop:
-        yield loop.index, builder.load(builder.gep(offsets.data, [loop.index]))
 
 
 def ratio_of(builder, total, factor, signed):
@@ -114,438 +228,273 @@ def largest_lane(builder, values):
         half = folded.type.count // 2
         low, high = (chosen_lanes(builder, folded, range(first, first + half)) for first in (0, half))
         folded = builder.select(builder.fcmp_ordered(">", high, low), high, low)
-    top = builder.extract_element(folded, ir.Constant(ir.IntType(32), 0))
+    top = builder.extract_element(folded, ir.Constant(_INT32, 0))
     bits = builder.bitcast(builder.fcmp_ordered("==", values, broadcast(builder, top, values.type)), ir.IntType(count))
-    return top, builder.zext(builder.cttz(bits, ir.Constant(ir.IntType(1), 0)), ir.IntType(64))
+    return top, builder.zext(builder.cttz(bits, ir.Constant(ir.IntType(1), 0)), _INT64)
 
 
 def chosen_lanes(builder, values, lanes):
     """Some lanes of a vector, in any order and as often as they are named."""
-    mask = ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), list(lanes))
+    mask = ir.Constant(ir.VectorType(_INT32, len(lanes)), list(lanes))
     return builder.shuffle_vector(values, ir.Constant(values.type, ir.Undefined), mask)
 
 
-def store(builder, pointer, index, value):
-    """Store a vector at `pointer[index:]`, aligned to one element only."""
-    address = builder.bitcast(builder.gep(pointer, [index]), value.type.as_pointer())
-    builder.store(value, address, align=size_of(value.type.element))
-
-
-POSITIONS_AT_ONCE = 8
-
-
-@intrinsic
-def dot_runs(typingctx, lanes, signal, base, filters, start, offsets):
-    """Σ_i signal[base + offsets[i] :][:lanes] · filters[start + i·lanes :][:lanes], a scalar.
+@writes(returns="signal")
+def dot_runs(builder, width, signal, base, filters, start, offsets):
+    """Σ_i signal[base + offsets[i] :][:width] · filters[start + i·width :][:width], a scalar.
 
     In place of offsets there can be a number of runs, which follow each other.
     """
-    signature = signal.dtype(lanes, signal, base, filters, start, offsets)
+    even, odd = signal.sums(width, 2)
+    in_line = isinstance(offsets, Index)
+    count = offsets if in_line else offsets.length
 
-    def codegen(context, builder, sig, args):
-        vector = vector_type(context, sig.args[1], sig.args[0])
-        signal_at = pointer(context, builder, sig.args[1], args[1])
-        filter_at = pointer(context, builder, sig.args[3], args[3])
-        sums = sums_of(builder, vector, 2)
-        if isinstance(sig.args[5], types.Integer):
-            count, offsets = context.cast(builder, args[5], sig.args[5], types.intp), None
-        else:
-            offset_array = context.make_array(sig.args[5])(context, builder, args[5])
-            count, offsets = builder.extract_value(offset_array.shape, 0), offset_array.data
+    def meet(i, total):
+        place = base + (i * width if in_line else offsets[i])
+        total.add(signal.vector(place, width), filters.vector(start + i * width, width))
 
-        def accumulate(i, into):
-            further = builder.mul(i, whole_number(vector.count))
-            offset = further if offsets is None else builder.load(builder.gep(offsets, [i]))
-            left, _ = vector_at(builder, signal_at, builder.add(args[2], offset), vector)
-            right, _ = vector_at(builder, filter_at, builder.add(args[4], further), vector)
-            add_product(builder, left, right, into)
-
-        one = whole_number(1)
-        with cgutils.for_range(builder, builder.lshr(count, one)) as loop:
-            first = builder.shl(loop.index, one)
-            accumulate(first, sums[0])
-            accumulate(builder.add(first, one), sums[1])
-        with builder.if_then(builder.trunc(builder.and_(count, one), ir.IntType(1))):
-            accumulate(builder.sub(count, one), sums[0])
-        return sum_lanes(builder, builder.fadd(builder.load(sums[0]), builder.load(sums[1])))
-
-    return signature, codegen
+    pairs = Index(builder, builder.lshr(count.value, whole_number(1)))
+    with pairs.times() as n:
+        meet(n * 2, even)
+        meet(n * 2 + 1, odd)
+    with builder.if_then(builder.trunc(count.value, ir.IntType(1))):
+        meet(count - 1, even)
+    return sum_lanes(builder, builder.fadd(even.value, odd.value))
 
 
-@intrinsic
-def dot_changed_runs(typingctx, lanes, signal, step, base, filters, start, offsets, weights):
+@writes(returns="signal")
+def dot_changed_runs(builder, width, signal, step, base, filters, start, offsets, weights):
     """Compute `dot_runs` for a signal to which weights · step is added; None are weights of one."""
-    signature = signal.dtype(lanes, signal, step, base, filters, start, offsets, weights)
-
-    def codegen(context, builder, sig, args):
-        vector = vector_type(context, sig.args[1], sig.args[0])
-        width = whole_number(vector.count)
-        signal_at, step_at, filter_at = (pointer(context, builder, sig.args[i], args[i]) for i in (1, 2, 4))
-        weights_at = None if sig.args[7] is types.none else pointer(context, builder, sig.args[7], args[7])
-        (total,) = sums_of(builder, vector, 1)
-        with each_offset(context, builder, sig.args[6], args[6]) as (i, offset):
-            place = builder.add(args[3], offset)
-            before, _ = vector_at(builder, signal_at, place, vector)
-            change, _ = vector_at(builder, step_at, place, vector)
-            if weights_at is None:
-                sample = builder.fadd(before, change)
-            else:
-                weight, _ = vector_at(builder, weights_at, place, vector)
-                sample = multiply_add(builder, weight, change, before)
-            run, _ = vector_at(builder, filter_at, builder.add(args[5], builder.mul(i, width)), vector)
-            add_product(builder, sample, run, total)
-        return sum_lanes(builder, builder.load(total))
-
-    return signature, codegen
+    (total,) = signal.sums(width, 1)
+    with offsets.length.times() as i:
+        place = base + offsets[i]
+        before, change = signal.vector(place, width), step.vector(place, width)
+        if weights is None:
+            sample = builder.fadd(before, change)
+        else:
+            sample = multiply_add(builder, weights.vector(place, width), change, before)
+        total.add(sample, filters.vector(start + i * width, width))
+    return total.total()
 
 
-@intrinsic
-def dot_runs_at(typingctx, lanes, signal, bases, filters, start, offsets, out):
+@writes()
+def dot_runs_at(builder, width, signal, bases, filters, start, offsets, out):
     """Compute `dot_runs` of one filter at `POSITIONS_AT_ONCE` positions: each run of the filter is loaded once for all."""
-    signature = types.void(lanes, signal, bases, filters, start, offsets, out)
-
-    def codegen(context, builder, sig, args):
-        vector = vector_type(context, sig.args[1], sig.args[0])
-        width = whole_number(vector.count)
-        signal_at = pointer(context, builder, sig.args[1], args[1])
-        base_at = pointer(context, builder, sig.args[2], args[2])
-        filter_at = pointer(context, builder, sig.args[3], args[3])
-        out_at = pointer(context, builder, sig.args[6], args[6])
-        sums = sums_of(builder, vector, POSITIONS_AT_ONCE)
-        bases = [builder.load(builder.gep(base_at, [whole_number(n)])) for n in range(POSITIONS_AT_ONCE)]
-        with each_offset(context, builder, sig.args[5], args[5]) as (i, offset):
-            run, _ = vector_at(builder, filter_at, builder.add(args[4], builder.mul(i, width)), vector)
-            for slot, base in zip(sums, bases, strict=True):
-                sample, _ = vector_at(builder, signal_at, builder.add(base, offset), vector)
-                add_product(builder, sample, run, slot)
-        for n, slot in enumerate(sums):
-            builder.store(sum_lanes(builder, builder.load(slot)), builder.gep(out_at, [whole_number(n)]))
-        return context.get_dummy_value()
-
-    return signature, codegen
+    sums, places = signal.sums(width, POSITIONS_AT_ONCE), [bases[n] for n in range(POSITIONS_AT_ONCE)]
+    with offsets.length.times() as i:
+        run, offset = filters.vector(start + i * width, width), offsets[i]
+        for total, base in zip(sums, places, strict=True):
+            total.add(signal.vector(base + offset, width), run)
+    for n, total in enumerate(sums):
+        out.put(n, total.total())
 
 
-@intrinsic
-def add_runs(typingctx, lanes, signal, base, filters, start, offsets, scale):
-    """signal[base + offsets[i] :][:lanes] += scale · filters[start + i·lanes :][:lanes], in place.
+@writes()
+def add_runs(builder, width, signal, base, filters, start, offsets, scale):
+    """signal[base + offsets[i] :][:width] += scale · filters[start + i·width :][:width], in place.
 
     Filters may be of less precision than the signal, in which all is computed.
     """
-    signature = types.void(lanes, signal, base, filters, start, offsets, scale)
-
-    def codegen(context, builder, sig, args):
-        _each_run(context, builder, sig, args, weights=None)
-        return context.get_dummy_value()
-
-    return signature, codegen
+    _add_runs(builder, width, signal, base, filters, start, offsets, scale, None)
 
 
-@intrinsic
-def add_runs_weighted(typingctx, lanes, signal, base, filters, start, offsets, scale, weights):
+@writes()
+def add_runs_weighted(builder, width, signal, base, filters, start, offsets, scale, weights):
     """Add runs as `add_runs` does, each sample multiplied by `weights` at the same place as in the signal."""
-    signature = types.void(lanes, signal, base, filters, start, offsets, scale, weights)
-
-    def codegen(context, builder, sig, args):
-        _each_run(context, builder, sig, args, weights=(sig.args[7], args[7]))
-        return context.get_dummy_value()
-
-    return signature, codegen
+    _add_runs(builder, width, signal, base, filters, start, offsets, scale, weights)
 
 
-def _each_run(context, builder, sig, args, weights):
-    vector, stored = (vector_type(context, sig.args[i], sig.args[0]) for i in (1, 3))
-    width = whole_number(vector.count)
-    signal_at = pointer(context, builder, sig.args[1], args[1])
-    filter_at = pointer(context, builder, sig.args[3], args[3])
-    factor = broadcast(builder, context.cast(builder, args[6], sig.args[6], sig.args[1].dtype), vector)
-    with each_offset(context, builder, sig.args[5], args[5]) as (i, offset):
-        place = builder.add(args[2], offset)
-        old, address = vector_at(builder, signal_at, place, vector)
-        run, _ = vector_at(builder, filter_at, builder.add(args[4], builder.mul(i, width)), stored)
-        if stored != vector:
-            run = builder.fpext(run, vector)
+def _add_runs(builder, width, signal, base, filters, start, offsets, scale, weights):
+    if scale.type != signal.element:
+        cast = builder.fpext if size_of(scale.type) < size_of(signal.element) else builder.fptrunc
+        scale = cast(scale, signal.element)
+    factor = broadcast(builder, scale, ir.VectorType(signal.element, width))
+    with offsets.length.times() as i:
+        place, run = base + offsets[i], filters.vector(start + i * width, width)
+        run = run if run.type == factor.type else builder.fpext(run, factor.type)
         if weights is not None:
-            weight, _ = vector_at(builder, pointer(context, builder, *weights), place, vector)
-            run = builder.fmul(run, weight, flags=CONTRACT)
-        builder.store(multiply_add(builder, run, factor, old), address, align=size_of(vector.element))
+            run = builder.fmul(run, weights.vector(place, width), flags=CONTRACT)
+        signal.put(place, multiply_add(builder, run, factor, signal.vector(place, width)))
 
 
-@intrinsic
-def add_products(typingctx, lanes, residual, weights, first, second, third, begin, length, out):
+@writes()
+def add_products(builder, width, residual, weights, first, second, third, begin, length, out):
     """Add sums over `length` samples from `begin` on: of each of three steps with the residual, and of them with each other.
 
     The latter are weighted, and in the order 0 0, 1 0, 1 1, 2 0, 2 1, 2 2. All is read once.
     """
-    signature = types.void(lanes, residual, weights, first, second, third, begin, length, out)
+    sums = residual.sums(width, 9)
+    nothing, lanes = ir.Constant(ir.VectorType(residual.element, width), [0.0] * width), ir.VectorType(_INT64, width)
 
-    def codegen(context, builder, sig, args):
-        vector = vector_type(context, sig.args[1], sig.args[0])
-        places = [pointer(context, builder, sig.args[n], args[n]) for n in range(1, 6)]
-        sums = sums_of(builder, vector, 9)
-        nothing = ir.Constant(vector, [0.0] * vector.count)
+    def meet(place, inside):
+        left, weight = residual.vector(place, width), weights.vector(place, width)
+        steps = [step.vector(place, width) for step in (first, second, third)]
+        if inside is not None:
+            steps = [builder.select(inside, step, nothing) for step in steps]
+        for m, step in enumerate(steps):
+            sums[m].add(left, step)
+            weighted = builder.fmul(weight, step)
+            for n in range(m + 1):
+                sums[3 + m * (m + 1) // 2 + n].add(weighted, steps[n])
 
-        def meet(place, inside):
-            residual, weights, *steps = (vector_at(builder, array, place, vector)[0] for array in places)
-            if inside is not None:
-                steps = [builder.select(inside, step, nothing) for step in steps]
-            for m, step in enumerate(steps):
-                add_product(builder, residual, step, sums[m])
-                weighted = builder.fmul(weights, step)
-                for n in range(m + 1):
-                    add_product(builder, weighted, steps[n], sums[3 + m * (m + 1) // 2 + n])
-
-        whole = builder.sdiv(args[7], whole_number(vector.count))
-        with cgutils.for_range(builder, whole) as loop:
-            meet(builder.add(args[6], builder.mul(loop.index, whole_number(vector.count))), None)
-        done = builder.mul(whole, whole_number(vector.count))
-        left = builder.sub(args[7], done)
-        with builder.if_then(builder.icmp_signed(">", left, whole_number(0))):
-            numbers = ir.VectorType(ir.IntType(64), vector.count)
-            inside = builder.icmp_signed(
-                "<", ir.Constant(numbers, list(range(vector.count))), broadcast(builder, left, numbers)
-            )
-            meet(builder.add(args[6], done), inside)
-        out_at = pointer(context, builder, sig.args[8], args[8])
-        for n, slot in enumerate(sums):
-            at = builder.gep(out_at, [whole_number(n)])
-            total = context.cast(builder, sum_lanes(builder, builder.load(slot)), sig.args[1].dtype, types.float64)
-            builder.store(builder.fadd(builder.load(at), total), at)
-        return context.get_dummy_value()
-
-    return signature, codegen
+    whole = length // width
+    with whole.times() as i:
+        meet(begin + i * width, None)
+    left = length - whole * width
+    with builder.if_then(builder.icmp_signed(">", left.value, whole_number(0))):
+        numbers = ir.Constant(lanes, list(range(width)))
+        meet(begin + whole * width, builder.icmp_signed("<", numbers, broadcast(builder, left.value, lanes)))
+    for n, total in enumerate(sums):
+        found = total.total()
+        out.put(n, builder.fadd(out[n], found if found.type == out.element else builder.fpext(found, out.element)))
 
 
-ROWS_AT_ONCE = 6
+@writes()
+def correlate_rows(builder, width, signal, base, row_stride, filters, start, offsets, out, out_start):
+    """Add the correlation of one filter with `ROWS_AT_ONCE` rows of `width` positions to rows of `out`.
 
-
-@intrinsic
-def correlate_rows(typingctx, lanes, signal, base, row_stride, filters, start, offsets, out, out_start):
-    """Add the correlation of one filter with `ROWS_AT_ONCE` rows of `lanes` positions to rows of `out`.
-
-    Row a of the positions begins at base + a·row_stride, its sums at out_start + a·lanes. The counterpart of
+    Row a of the positions begins at base + a·row_stride, its sums at out_start + a·width. The counterpart of
     `correlate_block` for a single filter: each sample is broadcast once for all rows.
     """
-    signature = types.void(lanes, signal, base, row_stride, filters, start, offsets, out, out_start)
-
-    def codegen(context, builder, sig, args):
-        vector = vector_type(context, sig.args[1], sig.args[0])
-        signal_at = pointer(context, builder, sig.args[1], args[1])
-        filter_at = pointer(context, builder, sig.args[4], args[4])
-        out_at = pointer(context, builder, sig.args[7], args[7])
-        sums, addresses, bases = sums_of(builder, vector, ROWS_AT_ONCE), [], []
-        for a, slot in enumerate(sums):
-            place = builder.add(args[8], whole_number(a * vector.count))
-            value, address = vector_at(builder, out_at, place, vector)
-            builder.store(value, slot)
-            addresses.append(address)
-            bases.append(builder.add(args[2], builder.mul(whole_number(a), args[3])))
-        with each_offset(context, builder, sig.args[6], args[6]) as (i, offset):
-            tap = builder.load(builder.gep(filter_at, [builder.add(args[5], i)]))
-            value = broadcast(builder, tap, vector)
-            for slot, row_base in zip(sums, bases, strict=True):
-                sample, _ = vector_at(builder, signal_at, builder.add(row_base, offset), vector)
-                add_product(builder, sample, value, slot)
-        for slot, address in zip(sums, addresses, strict=True):
-            builder.store(builder.load(slot), address, align=size_of(vector.element))
-        return context.get_dummy_value()
-
-    return signature, codegen
+    bases = [base + row_stride * a for a in range(ROWS_AT_ONCE)]
+    with _rows_of(out, out_start, width) as sums, offsets.length.times() as i:
+        tap, offset = filters.spread(start + i, width), offsets[i]
+        for total, row in zip(sums, bases, strict=True):
+            total.add(signal.vector(row + offset, width), tap)
 
 
-@intrinsic
-def correlate_planes(typingctx, lanes, signal, base, row_stride, taps, start, rows, columns, out, out_start):
-    """Add the correlation of one plane of a filter with `ROWS_AT_ONCE` rows of `lanes` positions, as `correlate_rows` does.
+@writes()
+def correlate_planes(builder, width, signal, base, row_stride, taps, start, rows, columns, out, out_start):
+    """Add the correlation of one plane of a filter with `ROWS_AT_ONCE` rows of `width` positions, as `correlate_rows` does.
 
     The plane begins at taps[start] and is stored column by column; it has at least `ROWS_AT_ONCE` rows. These meet
     neighbouring rows of the signal: what is loaded of the signal serves all rows of positions, so that loads which straddle
     two lines of the cache are few.
     """
-    signature = types.void(lanes, signal, base, row_stride, taps, start, rows, columns, out, out_start)
+    last = ROWS_AT_ONCE - 1
+    with _rows_of(out, out_start, width) as sums, columns.times() as column:
 
-    def codegen(context, builder, sig, args):
-        _, _, base, row_stride, _, start, rows, columns, _, out_start = args
-        vector = vector_type(context, sig.args[1], sig.args[0])
-        signal_at, taps_at, out_at = (pointer(context, builder, sig.args[i], args[i]) for i in (1, 4, 8))
-        sums, addresses = sums_of(builder, vector, ROWS_AT_ONCE), []
-        for a, slot in enumerate(sums):
-            value, address = vector_at(builder, out_at, builder.add(out_start, whole_number(a * vector.count)), vector)
-            builder.store(value, slot)
-            addresses.append(address)
-
-        def meet(column, row, members):
+        def meet(row, members):
             """Multiply a row of the signal with the samples that it meets for some rows of positions."""
-            place = builder.add(builder.add(base, column), builder.mul(row, row_stride))
-            sample, _ = vector_at(builder, signal_at, place, vector)
-            first = builder.gep(taps_at, [builder.add(builder.add(start, builder.mul(column, rows)), row)])
+            sample, first = signal.vector(base + column + row_stride * row, width), start + column * rows + row
             for a in members:
-                tap = builder.load(builder.gep(first, [whole_number(-a)]))
-                add_product(builder, sample, broadcast(builder, tap, vector), sums[a])
+                sums[a].add(sample, taps.spread(first - a, width))
 
-        last = whole_number(ROWS_AT_ONCE - 1)
-        with cgutils.for_range(builder, columns) as loop:
-            for row in range(ROWS_AT_ONCE - 1):  # not all rows of positions reach the first and the last ones
-                meet(loop.index, whole_number(row), range(row + 1))
-            with cgutils.for_range_slice(builder, last, rows, whole_number(1), last.type) as (row, _):
-                meet(loop.index, row, range(ROWS_AT_ONCE))
-            for row in range(ROWS_AT_ONCE - 1):
-                meet(loop.index, builder.add(rows, whole_number(row)), range(row + 1, ROWS_AT_ONCE))
-        for slot, address in zip(sums, addresses, strict=True):
-            builder.store(builder.load(slot), address, align=size_of(vector.element))
-        return context.get_dummy_value()
-
-    return signature, codegen
+        for row in range(last):  # not all rows of positions reach the first and the last ones
+            meet(row, range(row + 1))
+        with rows.times(last) as row:
+            meet(row, range(ROWS_AT_ONCE))
+        for row in range(last):
+            meet(rows + row, range(row + 1, ROWS_AT_ONCE))
 
 
-@intrinsic
-def correlate_block(typingctx, lanes, signal, base, filters, start, offsets, out, out_start, out_stride):
-    """Correlations of `FILTERS_A_BLOCK` filters with the signal at `lanes` neighbouring positions.
+@contextmanager
+def _rows_of(out, start, width):
+    """Sums that begin with rows of an array, and end there."""
+    sums = out.sums(width, ROWS_AT_ONCE)
+    for a, total in enumerate(sums):
+        total.value = out.vector(start + a * width, width)
+    yield sums
+    for a, total in enumerate(sums):
+        out.put(start + a * width, total.value)
+
+
+@writes()
+def correlate_block(builder, width, signal, base, filters, start, offsets, out, out_start, out_stride):
+    """Correlations of `FILTERS_A_BLOCK` filters with the signal at `width` neighbouring positions.
 
     `filters[start + i·block + k]` is sample i of the block's filter k, `offsets[i]` where that sample meets
-    the signal; the results go to `out[out_start + k·out_stride :][:lanes]`. One load of the signal serves
+    the signal; the results go to `out[out_start + k·out_stride :][:width]`. One load of the signal serves
     all filters of the block and the sums stay in registers: a matrix product without the matrix.
     """
-    signature = types.void(lanes, signal, base, filters, start, offsets, out, out_start, out_stride)
-
-    def codegen(context, builder, sig, args):
-        sums = _block_sums(context, builder, sig, args)
-        out_at = pointer(context, builder, sig.args[6], args[6])
-        for k, total in enumerate(sums):
-            place = builder.add(args[7], builder.mul(args[8], whole_number(k)))
-            store(builder, out_at, place, total)
-        return context.get_dummy_value()
-
-    return signature, codegen
+    for k, total in enumerate(_block_sums(width, signal, base, filters, start, offsets)):
+        out.put(out_start + out_stride * k, total)
 
 
-@intrinsic
+@writes()
 def best_of_block(
-    typingctx, lanes, signal, base, filters, start, offsets, factors, stride, first, signed, best, winner, place, floor,
-    near, count, n_positions, skipped,
+    builder, width, signal, base, filters, start, offsets, factors, stride, first, signed, best, winner, place, floor, near,
+    count, n_positions, skipped,
 ):  # fmt: skip
-    """Keep, for `lanes` neighbouring positions, the largest correlation · factor of a block of filters so far.
+    """Keep, for `width` neighbouring positions, the largest correlation · factor of a block of filters so far.
 
     Filter k of the block has the number first + k and the factor `factors[first + k]` or, if there is a `stride`, factors of
-    its own at the positions, `factors[(first + k) · stride + place :][:lanes]`; `signed` false compares sizes.
-    `best[place:][:lanes]` and `winner[place:][:lanes]` (int32) hold the ratios and the filters' numbers.
+    its own at the positions, `factors[(first + k) · stride + place :][:width]`; `signed` false compares sizes.
+    `best[place:][:width]` and `winner[place:][:width]` (int32) hold the ratios and the filters' numbers.
 
     With a `floor`, the codes number · n_positions + position whose ratios exceed it are appended to `near`, as far as there
     is room; the first `skipped` positions are left out. `count` (1,) is how many there were.
     """
-    signature = types.void(
-        lanes, signal, base, filters, start, offsets, factors, stride, first, signed, best, winner, place, floor, near,
-        count, n_positions, skipped,
-    )  # fmt: skip
-
-    def codegen(context, builder, sig, args):
-        stride, first, signed, best, winner, place, floor, near, count, n_positions, skipped = args[7:]
-        factor_at, best_at, winner_at = (pointer(context, builder, sig.args[i], args[i]) for i in (6, 10, 11))
-        sums = _block_sums(context, builder, sig, args)
-        vector = sums[0].type
-        whole = ir.VectorType(ir.IntType(32), vector.count)
-        best, best_address = vector_at(builder, best_at, place, vector)
-        winner_address = builder.bitcast(builder.gep(winner_at, [place]), whole.as_pointer())
-        winner = builder.load(winner_address, align=4)
-        for k, total in enumerate(sums):
-            number = builder.add(first, whole_number(k))
-            if sig.args[7] is types.none:
-                factor = broadcast(builder, builder.load(builder.gep(factor_at, [number])), vector)
-            else:
-                factor, _ = vector_at(builder, factor_at, builder.add(builder.mul(number, stride), place), vector)
-            ratio = ratio_of(builder, total, factor, signed)
-            if sig.args[13] is not types.none:
-                above = builder.fcmp_ordered(">", ratio, broadcast(builder, floor, vector))
-                bits = builder.bitcast(above, ir.IntType(vector.count))
-                bits = builder.and_(bits, builder.shl(ir.Constant(bits.type, -1), builder.trunc(skipped, bits.type)))
-                with builder.if_then(builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0)), likely=False):
-                    begin = builder.add(builder.mul(number, n_positions), place)
-                    near_array = context.make_array(sig.args[14])(context, builder, near)
-                    _append_lanes(builder, bits, begin, near_array, pointer(context, builder, sig.args[15], count))
-            better = builder.fcmp_ordered(">", ratio, best)
-            best = builder.select(better, ratio, best)
-            numbers = broadcast(builder, builder.trunc(number, ir.IntType(32)), whole)
-            winner = builder.select(better, numbers, winner)
-        builder.store(best, best_address, align=size_of(vector.element))
-        builder.store(winner, winner_address, align=4)
-        return context.get_dummy_value()
-
-    return signature, codegen
+    largest, numbers = best.vector(place, width), winner.vector(place, width)
+    for k, total in enumerate(_block_sums(width, signal, base, filters, start, offsets)):
+        filter_ = first + k
+        factor = factors.spread(filter_, width) if stride is None else factors.vector(filter_ * stride + place, width)
+        ratio = ratio_of(builder, total, factor, signed)
+        if floor is not None:
+            above = builder.bitcast(
+                builder.fcmp_ordered(">", ratio, broadcast(builder, floor, ratio.type)), ir.IntType(width)
+            )
+            kept = builder.shl(ir.Constant(above.type, -1), builder.trunc(skipped.value, above.type))
+            _append_lanes(builder, builder.and_(above, kept), filter_ * n_positions + place, near, count)
+        better = builder.fcmp_ordered(">", ratio, largest)
+        largest = builder.select(better, ratio, largest)
+        own = broadcast(builder, builder.trunc(filter_.value, _INT32), numbers.type)
+        numbers = builder.select(better, own, numbers)
+    best.put(place, largest)
+    winner.put(place, numbers)
 
 
-def _append_lanes(builder, bits, begin, near, count_at):
-    """Append begin + lane to an array for each lane whose bit is set, of which there is one at least, and count them."""
-    room, none = builder.extract_value(near.shape, 0), ir.Constant(bits.type, 0)
-    left = cgutils.alloca_once_value(builder, bits)
-    loop, done = builder.append_basic_block("append"), builder.append_basic_block("appended")
-    builder.branch(loop)
-    builder.position_at_end(loop)
-    some, count = builder.load(left), builder.load(count_at)
-    lane = builder.zext(builder.cttz(some, ir.Constant(ir.IntType(1), 0)), ir.IntType(64))
-    with builder.if_then(builder.icmp_signed("<", count, room)):
-        builder.store(builder.add(begin, lane), builder.gep(near.data, [count]))
-    builder.store(builder.add(count, whole_number(1)), count_at)
-    rest = builder.and_(some, builder.sub(some, ir.Constant(bits.type, 1)))
-    builder.store(rest, left)
-    builder.cbranch(builder.icmp_unsigned("!=", rest, none), loop, done)
-    builder.position_at_end(done)
-
-
-def _block_sums(context, builder, sig, args):
+def _block_sums(width, signal, base, filters, start, offsets):
     """The correlations of a block of filters, a vector of neighbouring positions each."""
-    vector = vector_type(context, sig.args[1], sig.args[0])
-    signal_at = pointer(context, builder, sig.args[1], args[1])
-    filter_at = pointer(context, builder, sig.args[3], args[3])
-    sums = sums_of(builder, vector, FILTERS_A_BLOCK)
-    with each_offset(context, builder, sig.args[5], args[5]) as (i, offset):
-        sample, _ = vector_at(builder, signal_at, builder.add(args[2], offset), vector)
-        row = builder.add(args[4], builder.mul(i, whole_number(FILTERS_A_BLOCK)))
-        for k, slot in enumerate(sums):
-            tap = builder.load(builder.gep(filter_at, [builder.add(row, whole_number(k))]))
-            add_product(builder, sample, broadcast(builder, tap, vector), slot)
-    return [builder.load(slot) for slot in sums]
+    sums = signal.sums(width, FILTERS_A_BLOCK)
+    with offsets.length.times() as i:
+        sample, row = signal.vector(base + offsets[i], width), start + i * FILTERS_A_BLOCK
+        for k, total in enumerate(sums):
+            total.add(sample, filters.spread(row + k, width))
+    return [total.value for total in sums]
 
 
-@intrinsic
+def _append_lanes(builder, bits, begin, near, count):
+    """Append begin + lane to an array for each lane whose bit is set, as far as there is room, and count them."""
+    none = ir.Constant(bits.type, 0)
+    with builder.if_then(builder.icmp_unsigned("!=", bits, none), likely=False):
+        left = cgutils.alloca_once_value(builder, bits)
+        loop, done = builder.append_basic_block("append"), builder.append_basic_block("appended")
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        some, listed = builder.load(left), count[0]
+        lane = builder.zext(builder.cttz(some, ir.Constant(ir.IntType(1), 0)), _INT64)
+        with builder.if_then(builder.icmp_signed("<", listed.value, near.length.value)):
+            near.put(listed, builder.add(begin.value, lane))
+        count.put(0, (listed + 1).value)
+        rest = builder.and_(some, builder.sub(some, ir.Constant(bits.type, 1)))
+        builder.store(rest, left)
+        builder.cbranch(builder.icmp_unsigned("!=", rest, none), loop, done)
+        builder.position_at_end(done)
+
+
+@writes()
 def best_at_positions(
-    typingctx, lanes, signal, bases, pairs, start, offsets, factors, at, stride, first, signed, best, winner, places
+    builder, width, signal, bases, pairs, start, offsets, factors, at, stride, first, signed, best, winner, places
 ):
-    """Do what `best_of_block` does at half as many scattered positions as there are `lanes`; they begin at `bases`.
+    """Do what `best_of_block` does at half as many scattered positions as a vector has lanes; they begin at `bases`.
 
     A vector holds two neighbouring samples of all filters of a block (`layout.Pairs`), which meet two of the signal at once.
     The factors at position n begin at `factors[at + n · stride]`; the ratio and the filter's number are kept at `places[n]`.
     """
-    signature = types.void(
-        lanes, signal, bases, pairs, start, offsets, factors, at, stride, first, signed, best, winner, places
-    )
-
-    def codegen(context, builder, sig, args):
-        element = context.get_value_type(sig.args[1].dtype)
-        vector, count = ir.VectorType(element, 2 * FILTERS_A_BLOCK), 2 ** sig.args[0].count // 2
-        signal_at, base_at, pair_at = (pointer(context, builder, sig.args[i], args[i]) for i in (1, 2, 3))
-        sums = sums_of(builder, vector, count)
-        bases = [builder.load(builder.gep(base_at, [whole_number(n)])) for n in range(count)]
-        with each_offset(context, builder, sig.args[5], args[5]) as (i, offset):
-            taps, _ = vector_at(
-                builder, pair_at, builder.add(args[4], builder.mul(i, whole_number(vector.count))), vector
-            )
-            for slot, base in zip(sums, bases, strict=True):
-                two, _ = vector_at(builder, signal_at, builder.add(base, offset), ir.VectorType(element, 2))
-                add_product(builder, chosen_lanes(builder, two, [0, 1] * FILTERS_A_BLOCK), taps, slot)
-        factor_at, best_at, winner_at, place_at = (
-            pointer(context, builder, sig.args[i], args[i]) for i in (6, 11, 12, 13)
-        )
-        for n, slot in enumerate(sums):
-            both = builder.load(slot)
-            even, odd = (chosen_lanes(builder, both, range(one, vector.count, 2)) for one in (0, 1))
-            where = builder.add(args[7], builder.mul(args[8], whole_number(n)))
-            factor, _ = vector_at(builder, factor_at, where, even.type)
-            ratio = ratio_of(builder, builder.fadd(even, odd), factor, args[10])
-            top, lane = largest_lane(builder, ratio)
-            place = builder.load(builder.gep(place_at, [whole_number(n)]))
-            addresses = [builder.gep(array_at, [place]) for array_at in (best_at, winner_at)]
-            before, number = builder.load(addresses[0]), builder.trunc(builder.add(args[9], lane), ir.IntType(32))
-            better = builder.fcmp_ordered(">", top, before)  # which nobody foresees: a branch would take longer
-            builder.store(builder.select(better, top, before), addresses[0])
-            builder.store(builder.select(better, number, builder.load(addresses[1])), addresses[1])
-        return context.get_dummy_value()
-
-    return signature, codegen
+    both = 2 * FILTERS_A_BLOCK
+    sums, corners = signal.sums(both, width // 2), [bases[n] for n in range(width // 2)]
+    with offsets.length.times() as i:
+        taps, offset = pairs.vector(start + i * both, both), offsets[i]
+        for total, base in zip(sums, corners, strict=True):
+            two = signal.vector(base + offset, 2)
+            total.add(chosen_lanes(builder, two, [0, 1] * FILTERS_A_BLOCK), taps)
+    for n, total in enumerate(sums):
+        even, odd = (chosen_lanes(builder, total.value, range(one, both, 2)) for one in (0, 1))
+        factor = factors.vector(at + stride * n, FILTERS_A_BLOCK)
+        top, lane = largest_lane(builder, ratio_of(builder, builder.fadd(even, odd), factor, signed))
+        place = places[n]
+        before, own = best[place], builder.trunc(builder.add(first.value, lane), _INT32)
+        better = builder.fcmp_ordered(">", top, before)  # which nobody foresees: a branch would take longer
+        best.put(place, builder.select(better, top, before))
+        winner.put(place, builder.select(better, own, winner[place]))
