@@ -61,9 +61,9 @@ def test_the_grain_is_handed_on(monkeypatch):
     asked = []
     monkeypatch.setattr(pt, "inpaint", lambda pixels, mask, texture, progress: asked.append(texture) or pixels)
     photograph, mask = Photograph(np.zeros((2, 4), np.uint8)), np.eye(2, 4, dtype=bool)
-    for given in ({}, {"texture": 0}, {"texture": 0.8}):
+    for given in ({}, {"texture": 0.8}):
         tasks.mend(Wish.read({"task": "inpaint", **given}), photograph, mask, print)
-    assert asked == [0.5, 0, 0.8]
+    assert asked == [0, 0.8]
 
 
 def test_a_grey_photograph_marked_in_colour_is_filled_in_without_a_tint():
