@@ -190,11 +190,6 @@ def test_a_code_on_the_corner_places_the_filter_by_boundary():
     assert placed["circular"].sum() == filters.sum()
 
 
-def test_operator_refuses_filters_of_another_shape():
-    with pytest.raises(ValueError, match="filters must have shape"):
-        ConvolutionOperator(np.ones((2, 1, 3, 3)), Geometry((8, 8), (3, 4)))
-
-
 @pytest.mark.parametrize("boundary", BOUNDARIES)
 def test_synthesise_serves_signals_of_several_shapes(boundary, reference):
     rng = np.random.default_rng(3)
@@ -208,7 +203,7 @@ def test_synthesise_serves_signals_of_several_shapes(boundary, reference):
 
 
 def test_a_boundary_that_there_is_not_is_named():
-    with pytest.raises(ValueError, match="boundary must be one of valid"):
+    with pytest.raises(ValueError, match='boundary must be one of "valid"'):
         signal_shape((5,), (3,), "mirror")
 
 

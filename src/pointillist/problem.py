@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from pointillist.codes import SparseCodes
 from pointillist.kernels import convolution
 from pointillist.kernels.layout import SPARE_SAMPLES, Layout, Pairs, make_layout, make_pairs
 from pointillist.sampling import Sample
-from pointillist.validation import BOUNDARIES, as_numbers, check_arguments
+from pointillist.validation import as_numbers, check_arguments
 
 
 @dataclass(frozen=True)
@@ -130,11 +130,7 @@ class ConvolutionOperator:
     """
 
     def __init__(self, filters: NDArray, geometry: Geometry) -> None:
-        expected = (geometry.channels, *geometry.filter)
-        if filters.shape[1:] != expected:
-            raise ValueError(f"filters must have shape (n, *{expected}), got {filters.shape}")
-        self.filters = np.ascontiguousarray(filters)
-        self.geometry = geometry
+        self.filters, self.geometry = np.ascontiguousarray(filters), geometry
 
     @cached_property
     def layout(self) -> Layout:
@@ -149,22 +145,14 @@ class ConvolutionOperator:
     def n_codes(self) -> int:
         return len(self.filters) * self.geometry.n_positions
 
-    @cached_property
-    def _squares(self) -> NDArray:
-        """Σ d² of every filter."""
-        ones = np.ones(self.geometry.padded_length, self.filters.dtype)
-        return self._weighted_squares(self.geometry.n_positions * np.arange(len(self.filters)), ones)
-
-    def _weighted_squares(self, indices: NDArray, weights: NDArray) -> NDArray:
-        out = np.empty(len(indices), self.filters.dtype)
-        convolution.curvatures(self.layout, indices, weights, out)
-        return out
-
     def curvatures(self, indices: NDArray, weights: NDArray, clean: NDArray) -> NDArray:
         """Σ w d² of some codes, for flat padded weights; those that are `clean` meet weights of one only."""
-        found = self._squares[indices // self.geometry.n_positions]
+        squares = self.filters.reshape(len(self.filters), -1)
+        found = np.einsum("kt,kt->k", squares, squares)[indices // self.geometry.n_positions]
         if not clean.all():
-            found[~clean] = self._weighted_squares(indices[~clean], weights)
+            weighted = np.empty(len(indices) - np.count_nonzero(clean), self.filters.dtype)
+            convolution.curvatures(self.layout, indices[~clean], weights, weighted)
+            found[~clean] = weighted
         return found
 
     def synthesise(self, indices: NDArray, values: NDArray) -> NDArray:
@@ -173,13 +161,11 @@ class ConvolutionOperator:
 
     def synthesise_exactly(self, indices: NDArray, values: NDArray) -> NDArray:
         """D z in float64, whatever the precision of the filters and the codes."""
-        flat = np.zeros(self.geometry.padded_length)
-        convolution.synthesise(self.layout, indices, values.astype(np.float64, copy=False), flat)
-        return self.geometry.gather(flat)
+        return self.geometry.gather(self.synthesise_padded(indices, values, np.float64))
 
-    def synthesise_padded(self, indices: NDArray, values: NDArray) -> NDArray:
-        """The flat padded signal of sparse codes, before the boundary cuts or folds it."""
-        flat = np.zeros(self.geometry.padded_length, self.filters.dtype)
+    def synthesise_padded(self, indices: NDArray, values: NDArray, dtype: Any = None) -> NDArray:
+        """The flat padded signal of sparse codes, before the boundary cuts or folds it, in the filters' precision."""
+        flat = np.zeros(self.geometry.padded_length, dtype or self.filters.dtype)
         convolution.synthesise(self.layout, indices, values.astype(flat.dtype, copy=False), flat)
         return flat
 
@@ -225,8 +211,7 @@ def synthesise(
 
 def signal_shape(grid: tuple[int, ...], filter_size: tuple[int, ...], boundary: str) -> tuple[int, ...]:
     """The signal's shape that a grid of codes belongs to."""
-    if boundary not in BOUNDARIES:
-        raise ValueError(f"boundary must be one of {', '.join(BOUNDARIES)}, got {boundary!r}")
+    check_arguments(boundary=boundary)
     change = {"valid": 1, "same": 0, "full": -1, "circular": 0}[boundary]
     return tuple(g + change * (f - 1) for g, f in zip(grid, filter_size, strict=True))
 
@@ -387,17 +372,13 @@ def certificate(problem: Problem, i: int, signal: NDArray, indices: NDArray, val
     With r = w (x − D z) the point s · r / √w is dual feasible for s ≤ min_j λ_j / |D_jᵀ r|; the difference of the two
     objectives bounds the distance to the optimum.
     """
-    x = signal.astype(np.float64)
-    weights = problem.weights_of(i)
-    fit = problem.exact_operator.synthesise(indices, values.astype(np.float64))
-    difference = x - fit
+    x, weights, constant = signal.astype(np.float64), problem.weights_of(i), problem.constant_of(i)
+    difference = x - problem.exact_operator.synthesise(indices, values)
     residual = difference if weights is None else weights * difference
     loss = 0.5 * inner(residual, difference)
     objective = loss + inner(problem.penalty_at(indices), np.abs(values))
     correlations = problem.exact_operator.correlate(residual, problem.sample)
-    energy = inner(residual, x)
-    constant = problem.constant_of(i)
-    gap = relative_gap(objective, loss, energy, worst_ratio(problem, correlations), constant)
+    gap = relative_gap(objective, loss, inner(residual, x), worst_ratio(problem, correlations), constant)
     return Certificate(objective + constant, gap, residual)
 
 
@@ -420,12 +401,8 @@ def worst_ratio(problem: Problem, correlations: NDArray) -> float:
     """max_j |D_jᵀ r| / λ_j, of positive correlations only for non-negative codes."""
     if problem.sample is None:
         correlations = correlations.reshape(problem.n_filters, -1)
-    if correlations.size == 0:
-        return 0.0
     size = correlations if problem.nonnegative else np.abs(correlations)
-    if problem.penalty.shape[1] == 1 and problem.sample is None:
-        return float(np.max(np.max(size, axis=1) / problem.penalty[:, 0]))
-    return float(np.max(size / problem.penalty_at(problem.sample)))
+    return float(np.max(size / problem.penalty_at(problem.sample), initial=0.0))
 
 
 def lambda_max(problem: Problem, signals: Sequence[NDArray]) -> NDArray:
@@ -438,7 +415,7 @@ def lambda_max(problem: Problem, signals: Sequence[NDArray]) -> NDArray:
         weights = problem.weights_of(i)
         x = signal.astype(np.float64)
         correlations = problem.exact_operator.correlate(x if weights is None else weights * x, problem.sample)
-        factors.append(max(worst_ratio(problem, correlations), 0.0))
+        factors.append(worst_ratio(problem, correlations))
     return np.array(factors)
 
 

@@ -48,8 +48,7 @@ def test_penalties_of_ones_own_are_the_only_ones(change):
 def test_each_penalty_starts_from_the_codes_of_the_one_before():
     signals, filters = RNG.standard_normal((1, 60)), RNG.standard_normal((3, 5))
     twice = penalty_path(signals, filters, penalties=[0.5, 0.5])
-    assert twice[0].result.iterations[0] > 0
-    assert twice[1].result.iterations[0] == 0
+    assert twice[1].result.iterations[0] <= 1 < twice[0].result.iterations[0]
 
 
 def test_solvers_that_begin_at_zero_and_objects_with_a_tolerance_have_paths_too():
