@@ -254,7 +254,7 @@ def test_errors_name_the_argument(fitted, ax):
         pt.plot_filters(SHAPES, ax="here")
     with pytest.raises(ValueError, match="codes must be SparseCodes of one signal, got those of 2: index them"):
         pt.plot_codes(codes, ax=ax)
-    with pytest.raises(ValueError, match="signal must have 1 axes"):
+    with pytest.raises(ValueError, match="must have 1 axes"):
         pt.plot_codes(codes[0], np.zeros((3, 4, 5)), ax=ax)
     with pytest.raises(ValueError, match='against must be "seconds" or "iteration", got \'hours\''):
         pt.plot_convergence(model, against="hours", ax=ax)

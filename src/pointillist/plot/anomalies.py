@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,53 +102,45 @@ def _overview(names: Sequence[str], signals: Sequence[NDArray], found: AnomalySc
         blocks.append(Text(f"The {len(shown)} signals with the highest scores, of {len(signals):,}."))
     for i in shown:
         mine = events[events["signal"] == i]
-        if len(found.extent) == 1:
-            blocks.append(SideBySide(_series(names[i], signals[i], found, i)))
-        else:
-            blocks.append(SideBySide(_pictures(names[i], signals[i], found, i, mine)))
+        series = len(found.extent) == 1
+        one = _series(names[i], signals[i], found, i) if series else _pictures(names[i], signals[i], found, i, mine)
+        blocks.append(SideBySide(one))
     return blocks
 
 
 def _series(name: str, signal: NDArray, found: AnomalyScore, i: int) -> list[Block]:
     samples, score = _envelope(found.scores[i])
-    judged = [Curve("score", samples, score, "c1")]
     words = f"The score; events lie above the threshold of {found.threshold:.3g} nats."
-    traces = _Traces(signal)
-    return [
-        traces.chart(name, [traces.curve("signal", "c0")], f"The whole series.{traces.words}"),
-        Chart("", "sample", "score (nats)", judged, {"threshold": found.threshold}, caption=words),
-    ]
+    judged = Chart(
+        "",
+        "sample",
+        "score (nats)",
+        [Curve("score", samples, score, "c1")],
+        {"threshold": found.threshold},
+        caption=words,
+    )
+    return [_traces(name, signal, {"signal": None}, "The whole series."), judged]
 
 
-class _Traces:
-    """A series as it is drawn: one line, or a line for each of its strongest channels, one below the other.
+def _traces(title: str, signal: NDArray, parts: Mapping[str, NDArray | None], caption: str) -> Chart:
+    """A series as one line, or a line for each of its strongest channels, one below the other.
 
-    Parameters
-    ----------
-    signal : ([channels,] length) array
+    Each of the parts is a curve through some samples, or through all of them for None, with gaps between the channels.
     """
-
-    def __init__(self, signal: NDArray) -> None:
-        known = np.nan_to_num(np.atleast_2d(signal))
-        self._shown = strongest(known, _MOST_CHANNELS)
-        self._above = stacked(known[self._shown])
-        self._lines = np.atleast_2d(signal)[self._shown] + (self._above if signal.ndim > 1 else 0)
-        self._rows = (
-            dict(zip(map(str, self._shown), self._above[:, 0].tolist(), strict=True)) if signal.ndim > 1 else {}
-        )
-        few = len(self._shown) < len(known)
-        self.words = f" The {len(self._shown)} strongest of {len(known):,} channels are shown." if few else ""
-
-    def curve(self, label: str, colour: str, places: NDArray | None = None) -> Curve:
-        """All lines as one curve, with a gap between them; at some places only, or whole."""
-        drawn = [_envelope(line) if places is None else (places, line[places]) for line in self._lines]
+    known, several = np.nan_to_num(np.atleast_2d(signal)), signal.ndim > 1
+    shown = strongest(known, _MOST_CHANNELS)
+    above = stacked(known[shown])
+    lines = np.atleast_2d(signal)[shown] + (above if several else 0)
+    curves = []
+    for number, (label, places) in enumerate(parts.items()):
+        drawn = [_envelope(line) if places is None else (places, line[places]) for line in lines]
         x = [np.append(one, one[-1:]) for one, _ in drawn]
         y = [np.append(values, [np.nan] * len(values[-1:])) for _, values in drawn]
-        return Curve(label, np.concatenate(x)[:-1], np.concatenate(y)[:-1], colour)
-
-    def chart(self, title: str, curves: list[Curve], caption: str) -> Chart:
-        """A chart of such curves; lines of channels have the numbers of these instead of values."""
-        return Chart(title, "sample", "channel" if self._rows else "value", curves, caption=caption, rows=self._rows)
+        curves.append(Curve(label, np.concatenate(x)[:-1], np.concatenate(y)[:-1], f"c{number}"))
+    if len(shown) < len(known):
+        caption += f" The {len(shown)} strongest of {len(known):,} channels are shown."
+    rows = dict(zip(map(str, shown), above[:, 0].tolist(), strict=True)) if several else {}
+    return Chart(title, "sample", "channel" if several else "value", curves, caption=caption, rows=rows)
 
 
 def _envelope(series: NDArray) -> tuple[NDArray, NDArray]:
@@ -166,10 +158,8 @@ def _close(names: Sequence[str], signals: Sequence[NDArray], found: AnomalyScore
         i, around = int(event["signal"]), _AROUND * found.extent[0]
         places = np.arange(max(event["peak"] - around, 0), min(event["peak"] + around, signals[i].shape[-1]))
         inside = places[(places >= event["start"]) & (places < event["stop"])]
-        traces = _Traces(signals[i])
-        curves = [traces.curve("signal", "c0", places), traces.curve("event", "c1", inside)]
-        words = f"{event['score']:.3g} nats at sample {event['peak']:,}, mostly {event['cause']}.{traces.words}"
-        charts.append(traces.chart(names[i], curves, words))
+        words = f"{event['score']:.3g} nats at sample {event['peak']:,}, mostly {event['cause']}."
+        charts.append(_traces(names[i], signals[i], {"signal": places, "event": inside}, words))
     return [SideBySide(charts[k : k + 2]) for k in range(0, len(charts), 2)]
 
 
@@ -194,19 +184,11 @@ def _pictures(name: str, signal: NDArray, found: AnomalyScore, i: int, events: N
     grey = np.round(255 * np.clip((image - low) / max(high - low, 1e-12), 0, 1)).astype(np.uint8)
     framed = np.repeat(grey[..., None], 3, axis=-1)
     for start, stop in boxes:
-        _frame(framed, np.maximum(start - 1, 0), np.minimum(stop, score.shape[-2:]))
+        top, left = np.maximum(start - 1, 0)
+        bottom, right = np.minimum(stop, np.array(score.shape) - 1)
+        framed[top : bottom + 1, [left, right]] = _MARK
+        framed[[top, bottom], left : right + 1] = _MARK
     return [picture(framed, caption, caption=f"{caption}."), _heat(score, found)]
-
-
-def _frame(pixels: NDArray[np.uint8], start: NDArray, stop: NDArray) -> None:
-    """Draw a frame from corner to corner into pixels (H, W, 3)."""
-    top, left = (int(one) for one in start)
-    bottom, right = (int(one) for one in np.minimum(stop, np.array(pixels.shape[:2]) - 1))
-    for rows, columns in (
-        (slice(top, bottom + 1), [left, right]),
-        ([top, bottom], slice(left, right + 1)),
-    ):
-        pixels[rows, columns] = _MARK
 
 
 def _heat(score: NDArray, found: AnomalyScore) -> Picture:

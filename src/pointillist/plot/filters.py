@@ -32,16 +32,11 @@ _HEAT = ("#2f5d8a", "#d9772b")  # of negative and positive samples, on a light a
 
 def waveform_size(count: int, channels: int, columns: int | None = None) -> tuple[int, float, float]:
     """Columns of waveforms beside each other, and the width and height in inches of the figure that they take."""
-    columns = min(count, columns or _columns(count))
+    # Few enough to be read, and so that the last row is not nearly empty.
+    usual = (6 if count <= 48 else 8) if count > 16 else 3 if count in (3, 5, 6, 9) else 4
+    columns = min(count, columns or usual)
     tall = _TILE[1] + (0.45 if channels > 1 else 0)
     return columns, max(3.2, _TILE[0] * columns + 0.3), max(1.6, tall * ceil(count / columns) + 0.5)
-
-
-def _columns(count: int) -> int:
-    """Waveforms in a row: few enough to be read, and so that the last row is not nearly empty."""
-    if count > 16:
-        return 6 if count <= 48 else 8
-    return 3 if count in (3, 5, 6, 9) else 4
 
 
 def waveform_grid(figure: Figure, count: int, columns: int) -> GridSpec:
@@ -81,19 +76,14 @@ def draw_waveforms(
             _lines(axes, one, colours) if channels <= FEW_CHANNELS else _heat(axes, one, colours)
             made.append([axes])
         axes.set_title(str(k), loc="left", fontsize=8, color=colours["faint"], pad=2)
-        _clock(axes, length if lowest else None, colours)
+        axes.set_xticks([0, length - 1] if lowest else [])
+        axes.tick_params(colors=colours["faint"], labelcolor=colours["faint"], labelsize=7, length=2, pad=2)
+        if lowest:  # the word lies between the first number and the last
+            labels = axes.get_xticklabels()
+            labels[0].set_horizontalalignment("left")
+            labels[-1].set_horizontalalignment("right")
+            axes.set_xlabel("sample", fontsize=7, color=colours["faint"], labelpad=-6.5)
     return np.array(made, object)[:, 0] if parts is None else np.array(made, object)
-
-
-def _clock(axes: Axes, length: int | None, colours: Mapping[str, str]) -> None:
-    """Number the first and the last sample, with the word between them; None is for waveforms above others."""
-    axes.set_xticks([] if length is None else [0, length - 1])
-    axes.tick_params(colors=colours["faint"], labelcolor=colours["faint"], labelsize=7, length=2, pad=2)
-    if length is not None:
-        labels = axes.get_xticklabels()
-        labels[0].set_horizontalalignment("left")
-        labels[-1].set_horizontalalignment("right")
-        axes.set_xlabel("sample", fontsize=7, color=colours["faint"], labelpad=-6.5)
 
 
 def waveform_words(filters: NDArray) -> str:

@@ -157,6 +157,9 @@ def _coded(model: BatchCSC | OnlineCSC, example: Example) -> _Coded:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table says so
         result = model.encode([signal])
+    stored = example.stored
+    if stored is not None:
+        stored = np.nan_to_num(stored[(slice(None), *middle) if stored.ndim > len(middle) else middle])
     return _Coded(
         example=example,
         signal=np.nan_to_num(signal),
@@ -165,25 +168,17 @@ def _coded(model: BatchCSC | OnlineCSC, example: Example) -> _Coded:
         gap=float(result.gap[0]),
         status=result.status.value,
         whole=sides == space,
-        stored=_cut(example.stored, middle),
+        stored=stored,
     )
-
-
-def _cut(photograph: NDArray | None, middle: tuple[slice, ...]) -> NDArray | None:
-    """The same part of a photograph as of the signal that was made of it."""
-    if photograph is None:
-        return None
-    return np.nan_to_num(photograph[(slice(None), *middle) if photograph.ndim > len(middle) else middle])
 
 
 def _numbers(model: BatchCSC | OnlineCSC, shown: Sequence[_Coded]) -> Facts:
     last = model.history_[-1]
     memory = peak_mb()
     rank = model.rank
+    kind = "" if rank is None else f"of rank {rank}, "
     numbers = [
-        Fact(
-            f"{len(model.filters_):,}", "filters", "sorted by use" if rank is None else f"of rank {rank}, sorted by use"
-        ),
+        Fact(f"{len(model.filters_):,}", "filters", f"{kind}sorted by use"),
         Fact(f"{last['seconds']:.1f} s", "of learning", f"{model.n_iter_:,} steps, {model.n_seen_:,} signals coded"),
     ]
     if memory is not None:

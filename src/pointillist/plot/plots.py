@@ -78,7 +78,13 @@ def plot_filters(
     '100 filters of 11×11, each on its own scale'
     """
     check_arguments(channels=channels, columns=columns)
-    filters, channels = fitted_filters(model, channels)
+    if isinstance(model, BaseEstimator):
+        check_is_fitted(model, "filters_")
+        if channels and not model.channels:
+            raise ValueError("channels is for arrays of filters; this model has none: leave channels out")
+        filters, channels = model.filters_, model.channels
+    else:
+        filters = as_numbers(model, "model")
     bank = as_bank(filters, channels, "model")
     count, size = len(bank), "×".join(str(side) for side in bank.shape[2:])
     if bank.ndim == 3:
@@ -205,11 +211,20 @@ def plot_reconstruction(
             raise ValueError("codes of a signal in time are drawn beside it: give codes, or a fitted learner as model")
         if depth is not None:
             raise ValueError("depth is for volumes, and signal is in time: leave it out")
-        return _in_time(array, fit, codes, ax)
+        trace = signal_trace("", array, fit, codes)
+        heights = trace_heights(trace)
+        panels = several_places(ax, 3, trace_size(trace), trace_rows, nrows=3, ncols=1, height_ratios=heights)
+        draw_trace(panels, trace, colours_on(panels[0]), label_size=text_size())
+        if trace.caption:
+            panels[0].set_title(trace.caption, loc="left", fontsize=text_size(), color=colours_on(panels[0])["faint"])
+        return np.array(panels, object)
     cut = cut_of(array, axes, depth)
     count, shape = 3 if codes is None else 4, cut.of(array).shape[-2:]
-    width, height = panels_size(shape, count)
-    panels = several_places(ax, count, (width, height), _row, nrows=1, ncols=count)
+
+    def row(figure: FigureBase, grid: GridSpecBase) -> list[Axes]:
+        return [figure.add_subplot(grid[column]) for column in range(count)]
+
+    panels = several_places(ax, count, panels_size(shape, count), row, nrows=1, ncols=count)
     colours = colours_on(panels[0])
     draw_reconstruction(panels, array, fit, codes, cut, colours)
     for panel in panels:
@@ -250,10 +265,7 @@ def plot_codes(
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('sample', 'filter')
     """
-    if not isinstance(codes, SparseCodes) or len(codes) != 1:
-        what = f"those of {len(codes)}: index them, codes[0]" if isinstance(codes, SparseCodes) else shown(codes)
-        raise ValueError(f"codes must be SparseCodes of one signal, got {what}")
-    grid = codes.grids[0]
+    grid = _one(codes).grids[0]
     if len(grid) not in (1, 2, 3):
         raise ValueError(f"codes must be those of signals with one to three axes, got a grid of shape {grid}")
     array = None if signal is None else np.nan_to_num(checked_signal(signal))
@@ -276,19 +288,6 @@ def plot_codes(
     axes.set_title(words, loc="left", color=colours["ink"], fontsize=text_size() + 1)
     _label_pixels(axes, colours)
     return axes
-
-
-def _row(figure: FigureBase, grid: GridSpecBase) -> list[Axes]:
-    return [figure.add_subplot(grid[column]) for column in range(grid.ncols)]
-
-
-def _in_time(signal: NDArray, fit: NDArray, codes: SparseCodes, ax: Any) -> NDArray[np.object_]:
-    trace = signal_trace("", signal, fit, codes)
-    panels = several_places(ax, 3, trace_size(trace), trace_rows, nrows=3, ncols=1, height_ratios=trace_heights(trace))
-    draw_trace(panels, trace, colours_on(panels[0]), label_size=text_size())
-    if trace.caption:
-        panels[0].set_title(trace.caption, loc="left", fontsize=text_size(), color=colours_on(panels[0])["faint"])
-    return np.array(panels, object)
 
 
 def _events(codes: SparseCodes, signal: NDArray | None, ax: Any) -> Axes:
@@ -330,14 +329,12 @@ def _label_pixels(axes: Axes, colours: Mapping[str, str]) -> None:
     axes.tick_params(colors=colours["faint"], labelcolor=colours["ink"], labelsize=text_size() - 1, length=3)
 
 
-def fitted_filters(model: Any, channels: bool) -> tuple[NDArray, bool]:
-    """The filters of a fitted learner or an array, and whether the axis after their first holds channels."""
-    if not isinstance(model, BaseEstimator):
-        return as_numbers(model, "model"), bool(channels)
-    check_is_fitted(model, "filters_")
-    if channels and not model.channels:
-        raise ValueError("channels is for arrays of filters; this model has none: leave channels out")
-    return model.filters_, bool(model.channels)
+def _one(codes: Any) -> SparseCodes:
+    """Codes, if they are those of one signal."""
+    if not isinstance(codes, SparseCodes) or len(codes) != 1:
+        what = f"those of {len(codes)}: index them, codes[0]" if isinstance(codes, SparseCodes) else shown(codes)
+        raise ValueError(f"codes must be SparseCodes of one signal, got {what}")
+    return codes.on_host()
 
 
 def checked_signal(signal: Any) -> NDArray:
@@ -352,69 +349,42 @@ def checked_signal(signal: Any) -> NDArray:
 
 def histories_of(models: Any) -> dict[str, History]:
     """Histories by name: of one learner or history, of several, or of those in a mapping."""
-    if isinstance(models, Mapping):
-        named = dict(models.items())
-    elif isinstance(models, list | tuple) and not all(isinstance(one, Mapping) for one in models):
-        named = {f"{_kind(one)} {number}": one for number, one in enumerate(models)}
-    else:
-        named = {_kind(models): models}
-    if not named:
+    several = isinstance(models, list | tuple) and not all(isinstance(one, Mapping) for one in models)
+    given = dict(models) if isinstance(models, Mapping) else dict(enumerate(models)) if several else {"": models}
+    if not given:
         raise ValueError("models is empty: give at least one fitted learner or history")
-    return {str(name): _history(one) for name, one in named.items()}
-
-
-def _kind(model: Any) -> str:
-    return type(model).__name__ if isinstance(model, BaseEstimator) else "history"
-
-
-def _history(model: Any) -> History:
-    if isinstance(model, BaseEstimator):
-        check_is_fitted(model, "history_")
-        model = model.history_
-    listed = isinstance(model, list | tuple) and all(
-        isinstance(info, Mapping) and {"iteration", "seconds"} <= info.keys() for info in model
-    )
-    if not listed:
-        raise ValueError(f"models must be fitted learners, or what they have as history_, got {shown(model)}")
-    if not model:
-        raise ValueError("models has an empty history: nothing was learned yet")
-    return list(model)
+    named: dict[str, History] = {}
+    for name, model in given.items():
+        kind, history = "history", model
+        if isinstance(model, BaseEstimator):
+            check_is_fitted(model, "history_")
+            kind, history = type(model).__name__, model.history_
+        if not isinstance(history, list | tuple) or not all(
+            isinstance(info, Mapping) and {"iteration", "seconds"} <= info.keys() for info in history
+        ):
+            raise ValueError(f"models must be fitted learners, or what they have as history_, got {shown(model)}")
+        if not history:
+            raise ValueError("models has an empty history: nothing was learned yet")
+        named[str(name) if isinstance(models, Mapping) else f"{kind} {name}".rstrip()] = list(history)
+    return named
 
 
 def checked_fit(signal: NDArray, model: Any, codes: SparseCodes | None) -> tuple[NDArray, SparseCodes | None, int]:
     """The reconstruction of a signal, its codes, None where there are none, and the signal's axes but for channels."""
-    if codes is not None and (not isinstance(codes, SparseCodes) or len(codes) != 1):
-        what = f"those of {len(codes)}: index them, codes[0]" if isinstance(codes, SparseCodes) else shown(codes)
-        raise ValueError(f"codes must be SparseCodes of one signal, got {what}")
+    codes = None if codes is None else _one(codes)
     if isinstance(model, BaseEstimator):
         check_is_fitted(model, "filters_")
         if codes is None:
-            _refuse_others(signal, model)
             codes = model.encode([signal]).codes
         fit = np.asarray(model.inverse_transform(codes.on_host())[0], np.float64)
         axes = model.filters_.ndim - 1 - int(model.channels)
     else:
         fit = as_numbers(model, "model", np.float64)
-        axes = _axes(signal) if codes is None else len(codes.grids[0])
+        # Where nothing else tells, three planes are a picture in colour.
+        colour = signal.ndim == 3 and len(signal) == 3
+        axes = len(codes.grids[0]) if codes is not None else 2 if colour else signal.ndim
     if fit.shape != signal.shape:
         raise ValueError(f"model must give a reconstruction of the shape of signal, {signal.shape}, got {fit.shape}")
     if not np.all(np.isfinite(fit)):
         raise ValueError("model gives a reconstruction that holds NaN or infinity")
     return fit, None if codes is None else codes.on_host(), axes
-
-
-def _refuse_others(signal: NDArray, model: BaseEstimator) -> None:
-    """Raise unless the filters of a fitted learner can be those of a signal."""
-    shape = model.filters_.shape[1:]
-    size = shape[1:] if model.channels else shape
-    small = any(samples < side for samples, side in zip(signal.shape[-len(size) :], size, strict=False))
-    if signal.ndim != len(shape) or small or (model.channels and len(signal) != shape[0]):
-        axes = f"{shape[0]} channels and then {len(size)}" if model.channels else f"{len(size)}"
-        raise ValueError(
-            f"signal must have {axes} axes, none shorter than the filters, {size}, for this model; got shape {signal.shape}"
-        )
-
-
-def _axes(signal: NDArray) -> int:
-    """Axes of a signal but for channels, where nothing else tells: three planes are a picture in colour."""
-    return 2 if signal.ndim == 3 and len(signal) == 3 else signal.ndim

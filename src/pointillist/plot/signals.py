@@ -6,7 +6,6 @@ Solving for codes is done elsewhere. Colours are names ("c0", "ink", ...) that a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -146,7 +145,8 @@ def signal_trace(
     events = codes.events()
     centre = events["sample"] + (signal.shape[-1] - codes.grids[0][0]) / 2
     seen = (centre >= shown.start) & (centre < shown.stop)
-    trace = Trace(
+    few = f"The {len(channels)} strongest of {len(whole):,} channels are shown." if len(channels) < len(whole) else ""
+    return Trace(
         title=title,
         first=first,
         signal=whole[channels, shown],
@@ -154,8 +154,8 @@ def signal_trace(
         channels=channels.tolist(),
         events=np.stack([centre, events["filter"], events["amplitude"]], axis=1)[seen],
         n_filters=codes.n_filters,
+        caption=" ".join(filter(None, (caption, few))),
     )
-    return replace(trace, caption=" ".join(words for words in (caption, trace_words(trace, len(whole))) if words))
 
 
 def trace_size(trace: Trace) -> tuple[float, float]:
@@ -184,7 +184,10 @@ def draw_trace(panels: Sequence[Axes], trace: Trace, colours: Mapping[str, str],
     upper.plot(samples, (fit + above).T, color=colours["c0"], linewidth=1.3)
     lower.plot(samples, (signal - fit + above).T, color=colours["c2"], linewidth=0.9)
     for axes, name in ((upper, "signal"), (lower, "residual")):
-        _channels(axes, trace, above[:, 0])
+        if len(above) > 1:
+            axes.set_yticks(above[:, 0], [str(channel) for channel in trace.channels])
+        else:
+            axes.yaxis.set_major_locator(MaxNLocator(4))
         axes.set_ylabel(name, fontsize=label_size + 0.5, color=colours["ink"])
     lower.set_ylim(upper.get_ylim())  # so that its faintness is true
     draw_events(middle, trace.events, trace.n_filters, colours)
@@ -221,14 +224,6 @@ def trace_heights(trace: Trace) -> tuple[float, float, float]:
     return 1.3 * panel, min(0.4 + 0.24 * trace.n_filters, 4.0), panel
 
 
-def _channels(axes: Axes, trace: Trace, above: NDArray) -> None:
-    """Label channels that are drawn one above the other by their numbers; a single one keeps its scale."""
-    if len(above) > 1:
-        axes.set_yticks(above, [str(channel) for channel in trace.channels])
-    else:
-        axes.yaxis.set_major_locator(MaxNLocator(4))
-
-
 def draw_events(
     axes: Axes, events: Sequence[Sequence[float]] | NDArray, n_filters: int, colours: Mapping[str, str]
 ) -> None:
@@ -244,16 +239,6 @@ def draw_events(
         axes.vlines(sample[own], foot, tip, color=colours[colour], linewidth=1.5)
         axes.scatter(sample[own], tip, s=9, color=colours[colour], linewidths=0, zorder=3)
     axes.set_ylim(n_filters - 0.5, -0.5)
-    axes.set_yticks(_numbers(n_filters))
-    axes.grid(axis="x", visible=False)
-
-
-def _numbers(n_filters: int) -> list[int]:
     step = next(step for step in (1, 2, 5, 10, 20, 50, 100, 500, 10**4, 10**9) if n_filters <= 12 * step)
-    return list(range(0, n_filters, step))
-
-
-def trace_words(trace: Trace, all_channels: int) -> str:
-    """Which of the channels a trace shows, where it does not show all; empty otherwise."""
-    shown: Sequence[int] = trace.channels
-    return "" if len(shown) == all_channels else f"The {len(shown)} strongest of {all_channels:,} channels are shown."
+    axes.set_yticks(range(0, n_filters, step))
+    axes.grid(axis="x", visible=False)
