@@ -7,27 +7,15 @@ divided by the number of samples.
 """
 
 import math
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
 from pointillist.kernels.compiling import helper, kernel
-from pointillist.kernels.vectors import (
-    CONTRACT,
-    broadcast,
-    lanes_of,
-    largest_lane,
-    pointer,
-    ratio_of,
-    store,
-    vector_at,
-    vector_type,
-    whole_number,
-)
+from pointillist.kernels.vectors import CONTRACT, broadcast, lanes_of, largest_lane, ratio_of, writes
 
 _LANES_OF_ALL = 8
 LANES = lanes_of(_LANES_OF_ALL)
@@ -70,94 +58,77 @@ def line_of(length, dtype):
     return Line(length, np.array(radices, np.int64), np.concatenate(twiddles).astype(dtype))
 
 
-@intrinsic
-def _butterfly(typingctx, lanes, radix, x, start, step, y, out, out_step, twiddles, place):
-    """The transform of `radix` complex numbers from x to y, all but the first multiplied by twiddles."""
-    signature = types.void(lanes, radix, x, start, step, y, out, out_step, twiddles, place)
+class _Complex:
+    """A vector of complex numbers in code that is written."""
 
-    def codegen(context, builder, sig, args):
-        vector = vector_type(context, sig.args[2], sig.args[0])
-        count = sig.args[1].count
-        x_at, y_at, twiddle_at = (pointer(context, builder, sig.args[i], args[i]) for i in (2, 5, 8))
-        width = whole_number(vector.count)
-        given = []
-        for k in range(count):
-            where = builder.add(args[3], builder.mul(args[4], whole_number(k)))
-            real, _ = vector_at(builder, x_at, where, vector)
-            imaginary, _ = vector_at(builder, x_at, builder.add(where, width), vector)
-            given.append((real, imaginary))
-        found = _small_transform(builder, given, vector)
-        for j, (real, imaginary) in enumerate(found):
-            if j > 0:
-                at = builder.add(args[9], whole_number(2 * (j - 1)))
-                c = broadcast(builder, builder.load(builder.gep(twiddle_at, [at])), vector)
-                s = broadcast(
-                    builder, builder.load(builder.gep(twiddle_at, [builder.add(at, whole_number(1))])), vector
-                )
-                real, imaginary = (
-                    _minus(builder, _times(builder, real, c), _times(builder, imaginary, s)),
-                    _plus(builder, _times(builder, real, s), _times(builder, imaginary, c)),
-                )
-            where = builder.add(args[6], builder.mul(args[7], whole_number(j)))
-            store(builder, y_at, where, real)
-            store(builder, y_at, builder.add(where, width), imaginary)
-        return context.get_dummy_value()
+    def __init__(self, builder, real, imaginary):
+        self.builder, self.real, self.imaginary = builder, real, imaginary
 
-    return signature, codegen
+    def __add__(self, other):
+        return self._joined(self.builder.fadd, self.builder.fadd, other.real, other.imaginary)
+
+    def __sub__(self, other):
+        return self._joined(self.builder.fsub, self.builder.fsub, other.real, other.imaginary)
+
+    def plus_turned(self, other):
+        """self + i · other, without a negation."""
+        return self._joined(self.builder.fsub, self.builder.fadd, other.imaginary, other.real)
+
+    def minus_turned(self, other):
+        """self − i · other, without a negation."""
+        return self._joined(self.builder.fadd, self.builder.fsub, other.imaginary, other.real)
+
+    def _joined(self, first, second, real, imaginary):
+        one, other = first(self.real, real, flags=CONTRACT), second(self.imaginary, imaginary, flags=CONTRACT)
+        return _Complex(self.builder, one, other)
+
+    def __mul__(self, factor):
+        """Times a vector of real numbers."""
+        return _Complex(
+            self.builder, *(self.builder.fmul(x, factor, flags=CONTRACT) for x in (self.real, self.imaginary))
+        )
 
 
-def _plus(builder, a, b):
-    return builder.fadd(a, b, flags=CONTRACT)
+def _complex_at(samples, at, width):
+    return _Complex(samples.builder, samples.vector(at, width), samples.vector(at + width, width))
 
 
-def _minus(builder, a, b):
-    return builder.fsub(a, b, flags=CONTRACT)
+def _put(samples, at, value):
+    samples.put(at, value.real)
+    samples.put(at + value.real.type.count, value.imaginary)
 
 
-def _times(builder, a, b):
-    return builder.fmul(a, b, flags=CONTRACT)
+@writes()
+def _butterfly(builder, width, radix, x, start, step, y, out, out_step, twiddles, place):
+    """The transform of so many complex numbers as `radix` is long from x to y, all but the first multiplied by twiddles."""
+    given = [_complex_at(x, start + step * k, width) for k in range(radix.bit_length() - 1)]
+    for j, found in enumerate(_small_transform(given, ir.VectorType(x.element, width))):
+        if j > 0:
+            cosine, sine = (twiddles.spread(place + 2 * (j - 1) + part, width) for part in (0, 1))
+            found = (found * cosine).plus_turned(found * sine)
+        _put(y, out + out_step * j, found)
 
 
-def _small_transform(builder, given, vector):
+def _small_transform(given, vector):
     """Σ_k given[k] exp(2πi jk / n) for all j, of complex vectors."""
-
-    def plus(a, b):
-        return tuple(_plus(builder, one, other) for one, other in zip(a, b, strict=True))
-
-    def minus(a, b):
-        return tuple(_minus(builder, one, other) for one, other in zip(a, b, strict=True))
-
     n = len(given)
     if n == 2:
-        return [plus(*given), minus(*given)]
+        return [given[0] + given[1], given[0] - given[1]]
     if n == 4:
-        even, odd = plus(given[0], given[2]), plus(given[1], given[3])
-        left, right = minus(given[0], given[2]), minus(given[1], given[3])
-        # left ± i right, without a negation
-        up = _minus(builder, left[0], right[1]), _plus(builder, left[1], right[0])
-        down = _plus(builder, left[0], right[1]), _minus(builder, left[1], right[0])
-        return [plus(even, odd), up, minus(even, odd), down]
+        even, odd, left, right = given[0] + given[2], given[1] + given[3], given[0] - given[2], given[1] - given[3]
+        return [even + odd, left.plus_turned(right), even - odd, left.minus_turned(right)]
     half = n // 2
-    sums = [plus(given[k], given[n - k]) for k in range(1, half + 1)]
-    differences = [minus(given[k], given[n - k]) for k in range(1, half + 1)]
-    total = given[0]
-    for one in sums:
-        total = plus(total, one)
-    found = [total] + [None] * (n - 1)
-
-    def times(a, factor):
-        constant = ir.Constant(vector, [factor] * vector.count)
-        return tuple(_times(builder, one, constant) for one in a)
-
+    sums = [given[k] + given[n - k] for k in range(1, half + 1)]
+    differences = [given[k] - given[n - k] for k in range(1, half + 1)]
+    found = [reduce(add, sums, given[0])] + [None] * (n - 1)
     for j in range(1, half + 1):
         even, odd = given[0], None
         for k in range(1, half + 1):
             angle = 2 * math.pi * (j * k % n) / n
-            even = plus(even, times(sums[k - 1], math.cos(angle)))
-            part = times(differences[k - 1], math.sin(angle))
-            odd = part if odd is None else plus(odd, part)
-        found[j] = _minus(builder, even[0], odd[1]), _plus(builder, even[1], odd[0])
-        found[n - j] = _plus(builder, even[0], odd[1]), _minus(builder, even[1], odd[0])
+            cosine, sine = (ir.Constant(vector, [part] * vector.count) for part in (math.cos(angle), math.sin(angle)))
+            even, part = even + sums[k - 1] * cosine, differences[k - 1] * sine
+            odd = part if odd is None else odd + part
+        found[j], found[n - j] = even.plus_turned(odd), even.minus_turned(odd)
     return found
 
 
@@ -193,75 +164,35 @@ def _transform(lanes, line, x, y):
     return swapped
 
 
-@intrinsic
-def _add_product(typingctx, lanes, spectra, at, real, imaginary, out, where):
+@writes()
+def _add_product(builder, width, spectra, at, real, imaginary, out, where):
     """out[where:] += the complex vector at spectra[at:] times a complex number, in the precision of `out`."""
-    signature = types.void(lanes, spectra, at, real, imaginary, out, where)
-
-    def codegen(context, builder, sig, args):
-        vector, stored = (vector_type(context, sig.args[i], sig.args[0]) for i in (5, 1))
-        given, taken = (pointer(context, builder, sig.args[i], args[i]) for i in (1, 5))
-
-        def loaded(more):
-            value, _ = vector_at(builder, given, builder.add(args[2], whole_number(more)), stored)
-            return value if stored == vector else builder.fpext(value, vector)
-
-        a, b = loaded(0), loaded(vector.count)
-        c, s = broadcast(builder, args[3], vector), broadcast(builder, args[4], vector)
-        real = _minus(builder, _times(builder, a, c), _times(builder, b, s))
-        imaginary = _plus(builder, _times(builder, a, s), _times(builder, b, c))
-        for more, product in ((0, real), (vector.count, imaginary)):
-            place = builder.add(args[6], whole_number(more))
-            before, _ = vector_at(builder, taken, place, vector)
-            store(builder, taken, place, _plus(builder, before, product))
-        return context.get_dummy_value()
-
-    return signature, codegen
+    vector, given = ir.VectorType(out.element, width), _complex_at(spectra, at, width)
+    if spectra.element != out.element:
+        given = _Complex(builder, builder.fpext(given.real, vector), builder.fpext(given.imaginary, vector))
+    product = (given * broadcast(builder, real, vector)).plus_turned(given * broadcast(builder, imaginary, vector))
+    _put(out, where, _complex_at(out, where, width) + product)
 
 
-@intrinsic
-def _copy(typingctx, lanes, source, at, out, where):
+@writes()
+def _copy(builder, width, source, at, out, where):
     """Copy a complex vector."""
-    signature = types.void(lanes, source, at, out, where)
-
-    def codegen(context, builder, sig, args):
-        vector = vector_type(context, sig.args[1], sig.args[0])
-        given, taken = (pointer(context, builder, sig.args[i], args[i]) for i in (1, 3))
-        for more in (0, vector.count):
-            value, _ = vector_at(builder, given, builder.add(args[2], whole_number(more)), vector)
-            store(builder, taken, builder.add(args[4], whole_number(more)), value)
-        return context.get_dummy_value()
-
-    return signature, codegen
+    _put(out, where, _complex_at(source, at, width))
 
 
-@intrinsic
-def _keep_largest(typingctx, lanes, line, at, factors, place, first, signed, best, winner, position):
+@writes()
+def _keep_largest(builder, width, line, at, factors, place, first, signed, best, winner, position):
     """Keep the largest of the numbers at line[at:], times their factors, if it exceeds the best so far.
 
     The numbers are those of the filters from `first` on: real parts, then imaginary parts. `signed` false compares sizes.
     """
-    signature = types.void(lanes, line, at, factors, place, first, signed, best, winner, position)
-
-    def codegen(context, builder, sig, args):
-        vector = vector_type(context, sig.args[1], sig.args[0])
-        count = 2 * vector.count
-        line_at, factor_at, best_at, winner_at = (pointer(context, builder, sig.args[i], args[i]) for i in (1, 3, 7, 8))
-        ratios = []
-        for more in (0, vector.count):
-            total, _ = vector_at(builder, line_at, builder.add(args[2], whole_number(more)), vector)
-            factor, _ = vector_at(builder, factor_at, builder.add(args[4], whole_number(more)), vector)
-            ratios.append(ratio_of(builder, total, factor, args[6]))
-        both = builder.shuffle_vector(*ratios, ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(count))))
-        top, lane = largest_lane(builder, both)
-        address = builder.gep(best_at, [args[9]])
-        with builder.if_then(builder.fcmp_ordered(">", top, builder.load(address))):
-            builder.store(top, address)
-            number = builder.trunc(builder.add(args[5], lane), ir.IntType(32))
-            builder.store(number, builder.gep(winner_at, [args[9]]))
-        return context.get_dummy_value()
-
-    return signature, codegen
+    sums = [(line.vector(at + more, width), factors.vector(place + more, width)) for more in (0, width)]
+    ratios = [ratio_of(builder, total, factor, signed) for total, factor in sums]
+    order = ir.Constant(ir.VectorType(ir.IntType(32), 2 * width), list(range(2 * width)))
+    top, lane = largest_lane(builder, builder.shuffle_vector(*ratios, order))
+    with builder.if_then(builder.fcmp_ordered(">", top, best[position])):
+        best.put(position, top)
+        winner.put(position, builder.trunc(builder.add(first.value, lane), ir.IntType(32)))
 
 
 @kernel
