@@ -142,7 +142,7 @@ def test_painted_masks():
         ({"colour": "octarine"}, "'octarine' is not known"),
         ({"colour": (1, 2)}, "three numbers"),
         ({"colour": (1, 2, 300)}, "three numbers"),
-        ({"tolerance": 2}, "tolerance must lie"),
+        ({"tolerance": 2}, "tolerance must be"),
         ({"tolerance": "wide"}, "tolerance must be"),
         ({"grow": -1}, "grow"),
         ({"image": np.zeros((4, 4, 5))}, "image must be"),

@@ -33,7 +33,6 @@ from pointillist.restore.picture import (
     ChannelAxis,
     Picture,
     Progress,
-    check_size,
     check_unused,
     inside,
     open_canvas,
@@ -177,15 +176,10 @@ def inpaint(
     settings = check_settings(boundary, TUNING.tol if tol is None else tol, debias, n_jobs, device, progress)
     canvas = open_canvas(image, mask, channel_axis=channel_axis, data_range=data_range)
     given = parse_penalty(penalty) is not None or filters is not None
-    coding = None
-    if method != "neighbours":
-        bank = choose_filters(filters)
-        needed = given or method == "codes"
-        # Pictures smaller than the shipped filters can do without.
-        if needed or all(n >= f for n, f in zip(canvas.shape, bank.shape[2:], strict=True)):
-            check_size(canvas.shape, bank.shape[2:])
-            coding = Coding(bank, penalty, TUNING.guess_tol if tol is None and not given else settings.tol)
-    mixed = len(canvas.missing) > 1 and coding is not None and coding.filters.shape[1] == 3
+    bank = choose_filters(filters, canvas.shape) if given or method == "codes" else None
+    guess_tol = TUNING.guess_tol if tol is None and bank is None else settings.tol
+    coding = None if method == "neighbours" else Coding(bank, penalty, guess_tol)
+    mixed = len(canvas.missing) > 1 and bank is not None and bank.shape[1] == 3
     if mixed and (texture or deviations):
         raise ValueError(
             "filters of three channels fill in by codes alone where channels miss different pixels: give grey filters, or "
@@ -197,8 +191,10 @@ def inpaint(
     if not np.any(canvas.missing):
         pass
     elif coding is not None and (method == "codes" or mixed):
-        coders = [replace(coding, guess_tol=settings.tol).coder(canvas, settings, trusted=False)]
-        _fill_by_codes(coders[0], target, settings, keep_seen=keep_seen)
+        coder = coding.coder(canvas, settings, trusted=False)
+        assert coder is not None, "filters that are given fit into the picture"
+        coders = [coder]
+        _fill_by_codes(coder, target, settings, keep_seen=keep_seen)
     else:
         coders = fill_channels(canvas, coding, target, settings, everywhere=given, texture=texture, deviation=deviation)
     more = {} if deviation is None else {"deviation": canvas.laid_out(deviation)}
@@ -236,31 +232,37 @@ def _fill_by_codes(coder: Coder, target: NDArray, settings: Settings, *, keep_se
 @dataclass(frozen=True, eq=False)
 class Coding:
     """How codes are asked for: filters (n_filters, 1 or 3, height, width), the penalty as people give it, and the relative
-    duality gap of first guesses."""
+    duality gap of first guesses. None are the shipped filters, which are read once they are needed."""
 
-    filters: NDArray
+    filters: NDArray | None
     price: Penalty
     guess_tol: float
 
-    def coder(self, canvas: Canvas, settings: Settings, *, trusted: bool) -> Coder:
-        """Choose a penalty for a picture near its damage, and, for guesses, how much they are to be trusted."""
+    def coder(self, canvas: Canvas, settings: Settings, *, trusted: bool) -> Coder | None:
+        """Choose a penalty for a picture near its damage, and, for guesses, how much they are to be trusted.
+
+        Pictures smaller than the shipped filters do without codes.
+        """
         settings = replace(settings, progress=None)
+        filters = choose_filters(None) if self.filters is None else self.filters
+        if any(n < f for n, f in zip(canvas.shape, filters.shape[2:], strict=True)):
+            return None
         boxes: list[Box] = [(slice(0, canvas.shape[0]), slice(0, canvas.shape[1]))]
         if canvas.shape[0] * canvas.shape[1] > 4 * TUNING.tile**2:
             gone = np.any(canvas.missing, axis=0)
             near = damaged_tiles(beside(canvas.missing[0]), TUNING.tile) or damaged_tiles(gone, TUNING.tile)
             chosen = np.unique(np.linspace(0, len(near) - 1, TUNING.sampled).astype(int))
-            boxes = [widened(near[i], max(self.filters.shape[2:]), canvas.shape) for i in chosen]
-        pairs = [canvas.picture(box).signals(self.filters.shape[1]) for box in boxes]
+            boxes = [widened(near[i], max(filters.shape[2:]), canvas.shape) for i in chosen]
+        pairs = [canvas.picture(box).signals(filters.shape[1]) for box in boxes]
         sample = Damaged([signals[0] for signals, _ in pairs], [weights[0] for _, weights in pairs])
         auto = parse_penalty(self.price) is None
-        trial = trial_of(sample, self.filters, settings) if auto or trusted else None
+        trial = trial_of(sample, filters, settings) if auto or trusted else None
         if auto and trial is not None:
-            penalty = predicted_penalty(trial, contrast(sample), self.filters, settings)
+            penalty = predicted_penalty(trial, contrast(sample), filters, settings)
         else:
-            penalty = choose_penalty(self.price, 0.0, sample, self.filters, settings)
-        trust = _trust(trial, self.filters, penalty, settings) if trusted and trial is not None else 0.0
-        return Coder(canvas, self.filters, penalty, trust, replace(settings, tol=self.guess_tol))
+            penalty = choose_penalty(self.price, 0.0, sample, filters, settings)
+        trust = _trust(trial, filters, penalty, settings) if trusted and trial is not None else 0.0
+        return Coder(canvas, filters, penalty, trust, replace(settings, tol=self.guess_tol))
 
 
 def _trust(trial: Trial, filters: NDArray, penalty: float, settings: Settings) -> float:

@@ -6,7 +6,8 @@ Damage that nobody marked is found in `finding`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -29,21 +30,45 @@ KEYS = ("#ff00ff", "#00ff00", "#ff0000", "#00ffff", "#0000ff", "#ffff00")
 RARE = KEYS[:2]
 """Keys that clipped highlights do not reach either: a few pixels are enough, and JPEG may have blurred them."""
 
-_FEWEST, _LEAST_SHARE = 24, 1e-3  # pixels of a rare key; share of the picture that another key must have
-_EXACT = 2  # levels of 255 from the colour, for a pixel that has it
-_BLURRED, _JOINED = 48, 100  # the same after JPEG, and for what hangs together with such pixels
-_PALEST = 0.2  # the least saturation by which these are multiplied
-_JOINED_PLAIN = 24  # the same for white, black and greys, which photographs are full of
-_NEAR, _PLAIN_NEAR = 0.35, 0.5  # pixels near the colour for each that has it: with more, the picture was compressed
-_REACH = 10  # pixels: chroma at half resolution in blocks of 8 samples rarely carries a visible tint farther
-_REACH_PLAIN = 3  # the same for white, black and greys without JPEG: photographs have their mixtures everywhere
-_MIXED = (2.5, 0.035, 0.3)  # share of the colour in a mixture: in deviations of the surroundings, at least, at most
-_MIXED_BESIDE = (0.5, 0.02, 0.05)  # the same for neighbours of sure pixels, where mixtures are expected
-_HALFWAY, _SOFT = (0.15, 0.85), 0.3  # shares of soft edges; the share of all neighbours from which on all are taken
-_RINGING = 3  # pixels beside a mark that JPEG disturbs even where they have no tint
-_DISTURBED = (2.5, 6.0)  # what else JPEG left there: in deviations of the surroundings, and levels at least
-_STRIDE = 2  # of every second row and column the surroundings are made,
-_SQUARE, _SQUARES = 2 * _STRIDE, 9  # as averages of such squares, over so many of them
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """Numbers measured on marks painted into photographs; levels are of 255, in the channel that differs most."""
+
+    fewest: int = 24
+    """Pixels of a rare key that are marks."""
+    least_share: float = 1e-3
+    """Share of the picture that another key must have."""
+    exact: int = 2
+    """Levels from the colour of a pixel that has it."""
+    blurred: int = 48
+    """The same after JPEG."""
+    joined: int = 100
+    """The same for what hangs together with such pixels."""
+    joined_plain: int = 24
+    """The same for white, black and greys, which photographs are full of."""
+    palest: float = 0.2
+    """Saturation at least, by which these are multiplied: pale colours are near to greys."""
+    near: tuple[float, float] = (0.35, 0.5)
+    """Pixels near the colour, of a tint or plain, for each that has it, above which the picture was compressed."""
+    reach: int = 10
+    """Pixels beyond a mark: chroma at half resolution in blocks of 8 rarely carries a visible tint farther."""
+    reach_plain: int = 3
+    """The same for white, black and greys without JPEG: photographs have their mixtures everywhere."""
+    mixed: tuple[float, float, float] = (2.5, 0.035, 0.3)
+    """Share of the colour in a mixture: in deviations of the surroundings, at least, at most."""
+    mixed_beside: tuple[float, float, float] = (0.5, 0.02, 0.05)
+    """The same for neighbours of sure pixels, where mixtures are expected."""
+    soft: float = 0.3
+    """Share of half mixtures among the neighbours of sure pixels from which on all of them are taken."""
+    ringing: int = 3
+    """Pixels beside a mark that JPEG disturbs even where they have no tint."""
+    disturbed: tuple[float, float] = (2.5, 6.0)
+    """Disturbance of JPEG elsewhere: in deviations of the surroundings, and levels at least."""
+
+
+TUNING = Tuning()
+
 _ROWS = 512
 
 
@@ -92,7 +117,7 @@ def find_marks(
     """
     pixels = checked(image)
     check_arguments(grow=grow, fringe=fringe)
-    if not (isinstance(tolerance, str) or is_number(tolerance)):
+    if not (tolerance == "auto" if isinstance(tolerance, str) else is_number(tolerance) and 0 <= tolerance <= 1):
         raise ValueError(f'tolerance must be "auto" or a number from 0 to 1, got {shown(tolerance)}')
     if colour is None:
         colour = find_key(pixels)
@@ -103,10 +128,22 @@ def find_marks(
     key = parse_colour(colour)
     if pixels.ndim == 2 and len(set(key)) > 1:
         return np.zeros(pixels.shape, bool)
-    distance = _distance(pixels, key)
-    sure, lossy = _sure(distance, key, tolerance)
+    levels = _levels(pixels)
+    distance, plain = _distance(levels, key), len(set(key)) == 1
+    saturation = max((max(key) - min(key)) / 255, TUNING.palest)
+    blurred, joined = saturation * TUNING.blurred, saturation * TUNING.joined
+    if plain:
+        blurred, joined = TUNING.exact, TUNING.joined_plain
+    exact, near = (int(np.count_nonzero(distance <= most)) for most in (TUNING.exact, joined if plain else blurred))
+    lossy = near - exact > TUNING.near[plain] * exact
+    if not isinstance(tolerance, str):
+        sure = distance <= round(255 * float(tolerance))
+    elif lossy:
+        sure = _connected(distance <= blurred, distance <= joined)
+    else:
+        sure = distance <= TUNING.exact
     if fringe and sure.any():
-        sure = _with_fringe(pixels, key, sure, lossy)
+        sure = _with_fringe(levels, key, sure, lossy)
     return grown(sure, int(grow))
 
 
@@ -131,17 +168,20 @@ def find_key(image: ArrayLike) -> str | None:
     >>> find_key(picture)
     '#00ff00'
     """
-    pixels = checked(image)
-    if pixels.ndim == 2:
+    levels = _levels(checked(image))
+    if levels.ndim == 2:
         return None
-    size = pixels.shape[0] * pixels.shape[1]
-    exact = {key: int(np.count_nonzero(_distance(pixels, parse_colour(key)) <= _EXACT)) for key in KEYS}
-    found = [key for key, count in exact.items() if count >= (_FEWEST if key in RARE else _LEAST_SHARE * size)]
+
+    def marked(keys: tuple[str, ...], most: int) -> dict[str, int]:
+        return {key: int(np.count_nonzero(_distance(levels, parse_colour(key)) <= most)) for key in keys}
+
+    many = TUNING.least_share * levels[..., 0].size
+    exact = marked(KEYS, TUNING.exact)
+    found = [key for key, count in exact.items() if count >= (TUNING.fewest if key in RARE else many)]
     if not found:
-        blurred = {key: int(np.count_nonzero(_distance(pixels, parse_colour(key)) <= _BLURRED)) for key in RARE}
-        found = [key for key, count in blurred.items() if count >= 2 * _FEWEST]
+        found = [key for key, count in marked(RARE, TUNING.blurred).items() if count >= 2 * TUNING.fewest]
     if len(found) > 1:
-        raise ValueError(f"image has pixels of {' and '.join(found)}: say by colour= (--key) which of them are missing")
+        raise ValueError(f"image has pixels of {' and '.join(found)}: say by colour= which of them are missing")
     return found[0] if found else None
 
 
@@ -247,60 +287,30 @@ def full_scale(pixels: NDArray[Any]) -> float:
     return float(np.iinfo(pixels.dtype).max) if pixels.dtype.kind == "u" else 1.0
 
 
-def _bands(pixels: NDArray[Any]) -> Iterator[tuple[slice, NDArray[np.uint8]]]:
-    """Rows of the picture in 8 bits, so that a large one is never copied whole."""
-    for start in range(0, len(pixels), _ROWS):
-        rows = slice(start, start + _ROWS)
-        yield rows, _levels(pixels[rows])
-
-
 def _levels(pixels: NDArray[Any]) -> NDArray[np.uint8]:
-    """Samples as 8-bit levels (..., 3) or (...); what is not finite counts as black."""
+    """Samples as 8-bit levels, band by band; what is not finite counts as black."""
     if pixels.dtype == np.uint8:
         return pixels
-    if pixels.dtype == np.uint16:
-        return ((pixels.astype(np.uint32) + 128) // 257).astype(np.uint8)
-    return np.rint(np.clip(np.nan_to_num(pixels.astype(np.float32), posinf=1.0), 0, 1) * 255).astype(np.uint8)
+    levels = np.empty(pixels.shape, np.uint8)
+    for start in range(0, len(pixels), _ROWS):
+        band = pixels[start : start + _ROWS].astype(np.float32) * np.float32(255 / full_scale(pixels))
+        levels[start : start + _ROWS] = np.rint(np.clip(np.nan_to_num(band, copy=False, posinf=255.0), 0, 255))
+    return levels
 
 
-def _distance(pixels: NDArray[Any], key: Levels) -> NDArray[np.uint8]:
+def _distance(levels: NDArray[np.uint8], key: Levels) -> NDArray[np.uint8]:
     """Largest difference from a colour in any channel, in levels of 255."""
-    result = np.empty(pixels.shape[:2], np.uint8)
-    for rows, band in _bands(pixels):
-        for channel in range(1 if band.ndim == 2 else 3):
-            samples, value = band if band.ndim == 2 else band[..., channel], np.uint8(key[channel])
-            apart = np.maximum(samples, value) - np.minimum(samples, value)
-            result[rows] = apart if channel == 0 else np.maximum(result[rows], apart)
-    return result
+    channels = levels[None] if levels.ndim == 2 else np.moveaxis(levels, -1, 0)
+    pairs = zip(channels, np.array(key, np.uint8), strict=False)  # grey has the first value alone
+    apart = (np.maximum(channel, value) - np.minimum(channel, value) for channel, value in pairs)
+    return reduce(np.maximum, apart)
 
 
-def _sure(distance: NDArray[np.uint8], key: Levels, tolerance: float | str) -> tuple[Mask, bool]:
-    """Pixels that have the colour beyond doubt, and whether they look like those of lossy compression."""
-    plain = len(set(key)) == 1
-    # Pale colours are near to greys, which photographs are full of: the less saturated, the nearer marks must be.
-    saturation = max((max(key) - min(key)) / 255, _PALEST)
-    blurred, joined = saturation * _BLURRED, saturation * _JOINED
-    widest = _JOINED_PLAIN if plain else blurred
-    exact, near = (int(np.count_nonzero(distance <= limit)) for limit in (_EXACT, widest))
-    lossy = near - exact > (_PLAIN_NEAR if plain else _NEAR) * exact
-    if isinstance(tolerance, str):
-        if tolerance != "auto":
-            raise ValueError(f'tolerance must be "auto" or a number from 0 to 1, got {tolerance!r}')
-        if not lossy:
-            return distance <= _EXACT, lossy
-        if plain:
-            return _connected(distance <= _EXACT, distance <= _JOINED_PLAIN), lossy
-        return _connected(distance <= blurred, distance <= joined), lossy
-    if not 0 <= tolerance <= 1:
-        raise ValueError(f"tolerance must lie between 0 and 1, got {tolerance}")
-    return distance <= np.uint8(np.rint(float(tolerance) * 255)), lossy
-
-
-def _with_fringe(pixels: NDArray[Any], key: Levels, sure: Mask, lossy: bool) -> Mask:
+def _with_fringe(levels: NDArray[np.uint8], key: Levels, sure: Mask, lossy: bool) -> Mask:
     """Marks with the pixels beside them that look like mixtures of their colour with the surroundings."""
     tint = len(set(key)) > 1
-    zone, beside = grown(sure, _REACH if tint or lossy else _REACH_PLAIN), grown(sure, 1)
-    means, spreads = _surroundings(pixels, zone, tint)
+    zone, beside = grown(sure, TUNING.reach if tint or lossy else TUNING.reach_plain), grown(sure, 1)
+    means, spreads = _surroundings(levels, zone, tint)
     target = _samples(np.array(key, np.uint8)[: means.shape[-1]], tint)
     allowed = sure.copy()
     halfway = 0
@@ -308,22 +318,24 @@ def _with_fringe(pixels: NDArray[Any], key: Levels, sure: Mask, lossy: bool) -> 
         rows, columns = np.nonzero(zone[start : start + _ROWS])
         here = rows + start, columns
         square = here[0] // _SQUARE, here[1] // _SQUARE
-        values = _samples(pixels[here], tint).reshape(len(rows), means.shape[-1])
-        share, doubt = _shares(values, target, means[square], spreads[square])
-        halfway += int(np.count_nonzero((share > _HALFWAY[0]) & (share < _HALFWAY[1]) & beside[here] & ~sure[here]))
-        mixed = share > np.where(beside[here], _bounded(doubt, _MIXED_BESIDE), _bounded(doubt, _MIXED))
+        below, spread = means[square], spreads[square]
+        values = _samples(levels[here], tint).reshape(below.shape)
+        # Share of the colour in each pixel, and the deviation that this share would have without any of it.
+        towards = target - below
+        length = np.maximum(np.sum(towards**2, axis=-1), np.float32(1))
+        share = np.sum((values - below) * towards, axis=-1) / length
+        doubt = np.sqrt(np.sum((spread * towards) ** 2, axis=-1)) / length
+        halfway += int(np.count_nonzero((share > 0.15) & (share < 0.85) & beside[here] & ~sure[here]))
+        least = [np.clip(times * doubt, low, high) for times, low, high in (TUNING.mixed, TUNING.mixed_beside)]
+        mixed = share > np.where(beside[here], least[1], least[0])
         if lossy:
-            apart = np.abs(values - means[square]) > np.maximum(_DISTURBED[0] * spreads[square], _DISTURBED[1])
-            mixed |= apart.any(axis=-1)
+            deviations, at_least = TUNING.disturbed
+            mixed |= np.any(np.abs(values - below) > np.maximum(deviations * spread, at_least), axis=-1)
         allowed[here] |= mixed
     taken = _connected(sure, allowed)
-    if halfway > _SOFT * np.count_nonzero(beside & ~sure):
+    if halfway > TUNING.soft * np.count_nonzero(beside & ~sure):
         taken |= beside
-    return taken | grown(sure, _RINGING) if lossy else taken
-
-
-def _bounded(doubt: Floats, limits: tuple[float, float, float]) -> Floats:
-    return np.clip(limits[0] * doubt, limits[1], limits[2])
+    return taken | grown(sure, TUNING.ringing) if lossy else taken
 
 
 def _connected(sure: Mask, allowed: Mask) -> Mask:
@@ -335,43 +347,35 @@ def _connected(sure: Mask, allowed: Mask) -> Mask:
     return keep[labels]
 
 
-def _samples(pixels: NDArray[Any], tint: bool) -> Floats:
+def _samples(levels: NDArray[np.uint8], tint: bool) -> Floats:
     """Levels as numbers; their differences from grey where it is the tint that counts, so that light and shade do not."""
-    levels = _levels(pixels).astype(np.float32)
+    samples = levels.astype(np.float32)
     if tint:
-        levels -= (levels[..., :1] + levels[..., 1:2] + levels[..., 2:]) / np.float32(3)
-    return levels
+        samples -= (samples[..., :1] + samples[..., 1:2] + samples[..., 2:]) / np.float32(3)
+    return samples
 
 
-def _surroundings(pixels: NDArray[Any], zone: Mask, tint: bool) -> tuple[Floats, Floats]:
-    """Mean and deviation of what lies outside the zone, for every square of 4×4 pixels: (rows, columns, channels)."""
-    height, width = zone.shape
-    shape = -(-height // _SQUARE), -(-width // _SQUARE)
-    channels = 1 if pixels.ndim == 2 else 3
-    sums = np.zeros((*shape, 2 * channels + 1), np.float32)
-    for start in range(0, height, _ROWS):
-        picked = np.s_[start : start + _ROWS : _STRIDE, ::_STRIDE]
-        seen = ~zone[picked][..., None]
-        band = _samples(pixels[picked], tint).reshape(*seen.shape[:2], channels) * seen
-        stack = np.concatenate([band, band**2, seen], axis=-1, dtype=np.float32)
-        stack = np.pad(stack, ((0, len(stack) % 2), (0, 2 * shape[1] - stack.shape[1]), (0, 0)))
-        halves = stack[::2] + stack[1::2]
-        squares = halves[:, ::2] + halves[:, 1::2]
-        sums[start // _SQUARE : start // _SQUARE + len(squares)] = squares
-    total = sums.reshape(-1, sums.shape[-1]).sum(axis=0, dtype=np.float64).astype(np.float32)
-    near = ndimage.uniform_filter(sums, (_SQUARES, _SQUARES, 1), mode="constant")
-    far = ndimage.uniform_filter(sums, (6 * _SQUARES, 6 * _SQUARES, 1), mode="constant")
+_SQUARE = 4
+
+
+def _surroundings(levels: NDArray[np.uint8], zone: Mask, tint: bool) -> tuple[Floats, Floats]:
+    """Mean and deviation of what lies outside the zone, for every square of 4×4 pixels: (rows, columns, channels).
+
+    Every second row and column tells them, in nine by nine squares; where none of these was outside, in six times as many,
+    and where none of those was either, in all of the picture.
+    """
+    seen = ~zone[::2, ::2, None]
+    band = _samples(levels[::2, ::2], tint).reshape(*seen.shape[:2], -1) * seen
+    ends = [*((0, n % 2) for n in seen.shape[:2]), (0, 0)]
+
+    def squares(x: NDArray) -> Floats:
+        x = np.pad(x.astype(np.float32, copy=False), ends)
+        x = x[::2] + x[1::2]
+        return x[:, ::2] + x[:, 1::2]
+
+    sums = np.concatenate([squares(band), squares(band**2), squares(seen)], axis=-1)
+    total = sums.sum(axis=(0, 1), dtype=np.float64).astype(np.float32)
+    near, far = (ndimage.uniform_filter(sums, (side, side, 1), mode="constant") for side in (9, 54))
     near = np.where(near[..., -1:] > 0.5, near, np.where(far[..., -1:] > 0.1, far, total / max(total[-1], 1)))
-    count = np.maximum(near[..., -1:], 1e-6)
-    means = near[..., :channels] / count
-    spreads = np.sqrt(np.maximum(near[..., channels:-1] / count - means**2, 0))
-    return means, spreads
-
-
-def _shares(values: Floats, key: Floats, below: Floats, spreads: Floats) -> tuple[Floats, Floats]:
-    """Share of the colour in each pixel, and the deviation that this share would have without any of it."""
-    towards = key - below
-    length = np.maximum(np.sum(towards**2, axis=-1), np.float32(1))
-    share = np.sum((values - below) * towards, axis=-1) / length
-    deviation = np.sqrt(np.sum((spreads * towards) ** 2, axis=-1)) / length
-    return share.astype(np.float32, copy=False), deviation.astype(np.float32, copy=False)
+    means, squared = np.split(near[..., :-1] / np.maximum(near[..., -1:], 1e-6), 2, axis=-1)
+    return means, np.sqrt(np.maximum(squared - means**2, 0))
