@@ -196,21 +196,19 @@ def _coded(signals: Any, model: ConvolutionalLearner, weights: Any, progress: Pr
     codes = model.encode(plain, marked, progress=progress).codes.on_host()
     fits = model.inverse_transform(codes)
     scale = max(max(float(np.max(np.abs(array))) for array in arrays), np.finfo(np.float64).tiny)
+    weights = [np.ones(array.shape) for array in arrays]
+    if counted is not None:
+        largest = max(float(np.max(weight)) for weight in counted) or 1.0
+        weights = [np.asarray(weight, np.float64) / largest for weight in counted]
     return Explained(
         [np.asarray(array, np.float64) / scale for array in arrays],
         [np.asarray(fit if channels else fit[None], np.float64) / scale for fit in fits],
-        None if counted is None else _relative(counted),
+        weights,
         codes,
         filters,
         model.boundary,
         scale,
     )
-
-
-def _relative(weights: list[NDArray]) -> list[NDArray]:
-    """Weights divided by the largest of them."""
-    largest = max(float(np.max(weight)) for weight in weights)
-    return [np.asarray(weight, np.float64) / (largest or 1.0) for weight in weights]
 
 
 def _added(seen: Explained, parts: dict[str, list[NDArray]], false_alarms: float) -> AnomalyScore:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
 
 import numpy as np
@@ -75,9 +76,8 @@ class Explained:
 
     Attributes
     ----------
-    signals, explained : lists of (channels, *space) arrays
-        Both divided by `scale`, so that squares fit.
-    weights : list of (channels, *space) arrays or None
+    signals, explained, weights : lists of (channels, *space) arrays
+        The first two divided by `scale`, so that squares fit; weights of zero mark what was not seen.
     codes : SparseCodes
     filters : (n_filters, channels, *size) array
     boundary : str
@@ -86,7 +86,7 @@ class Explained:
 
     signals: list[NDArray]
     explained: list[NDArray]
-    weights: list[NDArray] | None
+    weights: list[NDArray]
     codes: SparseCodes
     filters: NDArray
     boundary: str
@@ -97,22 +97,35 @@ class Explained:
         """Spatial size of the filters."""
         return self.filters.shape[2:]
 
+    @property
+    def box(self) -> list[int]:
+        """Sides of a box of half the filters' size."""
+        return [max(side // 2, 1) for side in self.size]
+
+    @property
+    def least_spread(self) -> float:
+        """The spread that the logarithm of white noise's energy has in a box; no signal is taken to be steadier."""
+        return float(np.sqrt(2 / prod(self.box)))
+
+    @property
+    def strengths(self) -> NDArray:
+        """How much each filter contributes: the sum of its |codes| times its norm."""
+        squares = np.square(self.filters, dtype=np.float64)
+        return self.codes.usage() * np.sqrt(np.sum(squares, axis=tuple(range(1, squares.ndim))))
+
     def seen(self, i: int) -> NDArray:
         """Where a signal was seen, in any channel: (*space)."""
-        if self.weights is None:
-            return np.ones(self.signals[i].shape[1:], bool)
         return np.any(self.weights[i] > 0, axis=0)
 
-    def wholly_seen(self, i: int) -> NDArray:
-        """Where as many channels of a signal were seen as anywhere in it: (*space)."""
-        if self.weights is None:
-            return np.ones(self.signals[i].shape[1:], bool)
-        channels = np.sum(self.weights[i] > 0, axis=0)
-        return channels == np.max(channels)
+    def local_mean(self, values: NDArray, i: int) -> NDArray:
+        """The mean over the seen samples of a box around each sample of signal i.
 
-    def norms(self) -> NDArray:
-        """Norms of the filters, (n_filters,)."""
-        return np.sqrt(np.sum(np.square(self.filters, dtype=np.float64), axis=tuple(range(1, self.filters.ndim))))
+        At the border of images and volumes a box ends there; at the ends of series the last sample goes on.
+        """
+        beyond = "nearest" if values.ndim == 1 else "constant"
+        share = uniform_filter(self.seen(i).astype(np.float64), self.box, mode=beyond)
+        mean = uniform_filter(values, self.box, mode=beyond) / np.maximum(share, 1 / prod(self.box))
+        return np.maximum(mean, 0)  # the running sum of the filter may round below zero
 
 
 def log_energies(seen: Explained) -> tuple[list[NDArray], list[NDArray]]:
@@ -120,14 +133,17 @@ def log_energies(seen: Explained) -> tuple[list[NDArray], list[NDArray]]:
 
     What rare filters explain counts as left too: where they were learned from an anomaly, they explain nothing else.
     """
+    use = seen.strengths
+    rare = use < TUNING.rare * np.mean(use)
+    rarely: Sequence[NDArray | float] = [0.0] * len(seen.signals)
+    if np.any(rare & (use > 0)):
+        filters = np.where(rare.reshape(-1, *[1] * (seen.filters.ndim - 1)), seen.filters, 0)
+        rarely = [one / seen.scale for one in decode(seen.codes, filters, boundary=seen.boundary, channels=True)]
     left, explained = [], []
-    rare = _rarely_explained(seen)
-    for i, (signal, fit) in enumerate(zip(seen.signals, seen.explained, strict=True)):
-        weight: NDArray | float = 1.0 if seen.weights is None else seen.weights[i]
-        left.append(local_mean(np.sum(weight * np.square(signal - fit + rare[i]), axis=0), seen, i))
+    for i, (signal, fit, weight) in enumerate(zip(seen.signals, seen.explained, seen.weights, strict=True)):
+        left.append(seen.local_mean(np.sum(weight * np.square(signal - fit + rarely[i]), axis=0), i))
         # Codes that were found in some channels say what the others hold, where these were not seen.
-        most = weight if isinstance(weight, float) else np.max(weight, axis=0)
-        explained.append(local_mean(np.sum(most * np.square(fit), axis=0), seen, i))
+        explained.append(seen.local_mean(np.sum(np.max(weight, axis=0) * np.square(fit), axis=0), i))
     noise = np.median(np.concatenate([one.ravel() for one in left]))
     total = np.mean([np.mean(one) + np.mean(other) for one, other in zip(left, explained, strict=True)])
     # Below a millionth of the signal's own level there is rounding only, and below the noise nothing to be explained.
@@ -135,44 +151,10 @@ def log_energies(seen: Explained) -> tuple[list[NDArray], list[NDArray]]:
     return [np.log(one + least) for one in left], [np.log(one + noise + least) for one in explained]
 
 
-def _rarely_explained(seen: Explained) -> Sequence[NDArray | float]:
-    """What rare filters contribute to each signal."""
-    use = seen.codes.usage() * seen.norms()
-    rare = use < TUNING.rare * np.mean(use)
-    if not np.any(rare & (use > 0)):
-        return [0.0] * len(seen.signals)
-    filters = np.where(rare.reshape(-1, *[1] * (seen.filters.ndim - 1)), seen.filters, 0)
-    return [one / seen.scale for one in decode(seen.codes, filters, boundary=seen.boundary, channels=True)]
-
-
-def local_mean(values: NDArray, seen: Explained, i: int) -> NDArray:
-    """The mean over the seen samples of a box of half the filters' size around each sample.
-
-    At the border of images and volumes a box ends there; at the ends of series the last sample goes on.
-    """
-    sides, beyond = box_sides(seen.size), "nearest" if values.ndim == 1 else "constant"
-    mean = uniform_filter(values, sides, mode=beyond)
-    if seen.weights is not None or values.ndim > 1:
-        share = uniform_filter(seen.seen(i).astype(np.float64), sides, mode=beyond)
-        mean = mean / np.maximum(share, 1 / prod(sides))
-    return np.maximum(mean, 0)  # the running sum of the filter may round below zero
-
-
-def box_sides(size: Sequence[int]) -> list[int]:
-    """Sides of a box of half the filters' size."""
-    return [max(side // 2, 1) for side in size]
-
-
-def least_spread(size: Sequence[int]) -> float:
-    """The spread that the logarithm of white noise's energy has in such a box; no signal is taken to be steadier."""
-    return float(np.sqrt(2 / prod(box_sides(size))))
-
-
 def residual_part(seen: Explained, left: list[NDArray]) -> list[NDArray]:
     """Surprise at what the filters leave; in series beside the surroundings, since the noise of recordings changes."""
     if len(seen.size) == 1:
-        step = box_sides(seen.size)[0]
-        left = [one - running_median(one, step, 2 * TUNING.neighbours + 1) for one in left]
+        left = [one - running_median(one, seen.box[0], 2 * TUNING.neighbours + 1) for one in left]
     return [surprise(one) for one in standardised(seen, left)]
 
 
@@ -187,11 +169,10 @@ def standardised(seen: Explained, energies: list[NDArray]) -> list[NDArray]:
     for number in range(1 + max(int(np.max(zone)) for zone in zones)):
         chosen = [(zone == number) & seen.seen(i) for i, zone in enumerate(zones)]
         pooled = np.concatenate([one[place] for one, place in zip(energies, chosen, strict=True)])
-        if not len(pooled):
-            continue
-        middle, spread = standardise(pooled, least_spread(seen.size))
-        for deviation, one, place in zip(out, energies, chosen, strict=True):
-            deviation[place] = (one[place] - middle) / spread
+        if len(pooled):
+            middle, spread = standardise(pooled, seen.least_spread)
+            for deviation, one, place in zip(out, energies, chosen, strict=True):
+                deviation[place] = (one[place] - middle) / spread
     return out
 
 
@@ -200,9 +181,13 @@ def _zones(seen: Explained) -> list[NDArray]:
 
     The ends of series are few, and belong to zone 0. Rings are as narrow as their numbers of samples allow.
     """
-    depths = [_depth(signal.shape[1:], seen.size) for signal in seen.signals]
+    spaces = [signal.shape[1:] for signal in seen.signals]
     if len(seen.size) == 1:
-        return [np.zeros(depth.shape, np.int64) for depth in depths]
+        return [np.zeros(space, np.int64) for space in spaces]
+    depths = []  # in sides of a filter from the border, along the axis along which that is least
+    for space in spaces:
+        lines = zip(np.ogrid[tuple(slice(n) for n in space)], space, seen.size, strict=True)
+        depths.append(reduce(np.minimum, [np.minimum(place, n - 1 - place) / side for place, n, side in lines]))
     rings = max(seen.size)
     while True:
         zones = [np.where(depth < 1, 1 + (depth * rings + 1e-9).astype(np.int64), 0) for depth in depths]
@@ -212,44 +197,26 @@ def _zones(seen: Explained) -> list[NDArray]:
         rings //= 2
 
 
-def _depth(shape: tuple[int, ...], size: tuple[int, ...]) -> NDArray:
-    """How many sides of a filter each sample lies from the border, along the axis along which that is least."""
-    depth = np.full(shape, np.inf)
-    for axis, (extent, side) in enumerate(zip(shape, size, strict=True)):
-        place = np.arange(extent)
-        line = np.minimum(place, extent - 1 - place) / side
-        depth = np.minimum(depth, line.reshape([-1 if other == axis else 1 for other in range(len(shape))]))
-    return depth
-
-
 def rarity_part(seen: Explained) -> list[NDArray]:
     """Mean over the filters that cover a sample of how rare they are, weighted by what they contribute there."""
-    strengths = seen.codes.usage() * seen.norms()
-    if not strengths.any():
+    if not seen.strengths.any():
         return [np.zeros(signal.shape[1:]) for signal in seen.signals]
-    rare = rarity(strengths)
     energy = np.sum(np.square(seen.filters, dtype=np.float64), axis=1)
-    contributed = _covered(seen, energy, np.ones(len(rare)))
-    weighted = _covered(seen, energy, rare)
-    return [
-        np.divide(one, other, out=np.zeros_like(one), where=other > 0)
-        for one, other in zip(weighted, contributed, strict=True)
-    ]
+    sums = []
+    for factors in (rarity(seen.strengths), np.ones(len(energy))):
+        values = [
+            np.abs(value).astype(np.float64) * factors[index // prod(grid)]
+            for index, value, grid in zip(seen.codes.indices, seen.codes.values, seen.codes.grids, strict=True)
+        ]
+        weighted = SparseCodes(seen.codes.indices, values, seen.codes.grids, seen.codes.n_filters)
+        sums.append([np.maximum(one, 0) for one in decode(weighted, energy, boundary=seen.boundary)])
+    return [np.divide(one, all_, out=np.zeros_like(one), where=all_ > 0) for one, all_ in zip(*sums, strict=True)]
 
 
 def rarity(use: NDArray) -> NDArray:
     """−log of how often filters are used, in nats above the most used one; filters without use cost as the rarest."""
     share = use / np.max(use)
     return np.log(1 / np.maximum(share, np.min(share[share > 0])))
-
-
-def _covered(seen: Explained, energy: NDArray, factors: NDArray) -> list[NDArray]:
-    """Sums over codes of size, factor and energy of their filters, spread over the samples that these cover."""
-    values = []
-    for index, value, grid in zip(seen.codes.indices, seen.codes.values, seen.codes.grids, strict=True):
-        values.append(np.abs(value).astype(np.float64) * factors[index // prod(grid)])
-    weighted = SparseCodes(seen.codes.indices, values, seen.codes.grids, seen.codes.n_filters)
-    return list(np.maximum(one, 0) for one in decode(weighted, energy, boundary=seen.boundary))
 
 
 @dataclass(frozen=True)
@@ -267,43 +234,53 @@ class _Beats:
 
 
 def event_parts(seen: Explained, explained: list[NDArray]) -> dict[str, list[NDArray]]:
-    """Amplitude, rarity and rhythm of series, per sample.
-
-    Parameters
-    ----------
-    seen : Explained
-    explained : list of (length,) arrays
-        Logarithms of the explained energy around each sample.
-    """
+    """Amplitude, rarity and rhythm of series, per sample; `explained` are logarithms of the energy around each sample."""
     beats = _find_beats(seen)
-    amplitude = _amplitude(seen, beats, explained)
+    levels = []  # of the energy at each event, beside its neighbours
+    for one, energy in zip(beats, explained, strict=True):
+        level = energy[one.moments]
+        if len(level) > TUNING.intervals:
+            level = level - median_filter(level, TUNING.neighbours, mode="reflect")
+        levels.append(level)
+    if any(map(len, levels)):
+        middle, spread = standardise(np.concatenate(levels), seen.least_spread)
+        levels = [surprise_of_both_sides((one - middle) / spread) for one in levels]
     counts = np.bincount(np.concatenate([one.filters for one in beats]), minlength=seen.codes.n_filters)
     rarities = rarity(counts) if counts.any() else np.zeros(len(counts))
-    rare = [rarities[one.filters] for one in beats]
-    early, late = _rhythm(beats, [~seen.wholly_seen(i) for i in range(len(seen.signals))])
+    # Where no channel or not all of them were seen, an event may be missed.
+    channels = [np.sum(weight > 0, axis=0) for weight in seen.weights]
+    early, late = _rhythm(beats, [one < np.max(one) for one in channels])
     parts: dict[str, list[NDArray]] = {"amplitude": [], "rarity": [], "rhythm": []}
     for i, one in enumerate(beats):
-        held = _held(one.moments, np.stack([amplitude[i], rare[i], early[i]]), seen.size[0], len(explained[i]))
-        parts["amplitude"].append(held[0])
-        parts["rarity"].append(held[1])
-        parts["rhythm"].append(held[2] + late[i])
+        held = _held(
+            one.moments, np.stack([levels[i], rarities[one.filters], early[i]]), seen.size[0], len(explained[i])
+        )
+        for name, values in zip(parts, (held[0], held[1], held[2] + late[i]), strict=True):
+            parts[name].append(values)
     return parts
 
 
 def _find_beats(seen: Explained) -> list[_Beats]:
+    """The events of each series."""
     length = seen.size[0]
     slopes = np.abs(np.gradient(np.asarray(seen.filters, np.float64), axis=-1)) if length > 1 else np.abs(seen.filters)
     sizes = SparseCodes(
         seen.codes.indices, [np.abs(value) for value in seen.codes.values], seen.codes.grids, seen.codes.n_filters
     )
     changes = decode(sizes, slopes, boundary=seen.boundary, channels=True)
-    found = []
-    for i, (signal, change) in enumerate(zip(seen.signals, changes, strict=True)):
-        moments = _moments(signal, np.maximum(change, 0), length)
-        found.append((moments, _filters_at(seen, i, moments, slopes)))
-    gaps = [np.diff(moments) for moments, _ in found]
-    usual = float(np.median(np.concatenate(gaps))) if any(len(gap) for gap in gaps) else float(length)
-    return [_Beats(moments, filters, _typical(moments, usual)) for moments, filters in found]
+    moments = [
+        _moments(signal, np.maximum(change, 0), length) for signal, change in zip(seen.signals, changes, strict=True)
+    ]
+    gaps = np.concatenate([np.diff(one) for one in moments])
+    usual = float(np.median(gaps)) if len(gaps) else float(length)
+    beats = []
+    for i, one in enumerate(moments):
+        typical = np.full(len(one), usual)
+        if len(one) > TUNING.intervals:  # the median interval among the neighbours of each event
+            around = median_filter(np.diff(one).astype(np.float64), TUNING.neighbours, mode="reflect")
+            typical = np.concatenate([around[:1], around])
+        beats.append(_Beats(one, _filters_at(seen, i, one, slopes), typical))
+    return beats
 
 
 def _moments(signal: NDArray, change: NDArray, length: int) -> NDArray:
@@ -340,29 +317,6 @@ def _filters_at(seen: Explained, i: int, moments: NDArray, slopes: NDArray) -> N
         event = (first + step)[some]
         np.add.at(change, (event, filters[some]), size[some] * smooth[filters[some], moments[event] - start[some]])
     return np.argmax(change, axis=1) if len(moments) else np.empty(0, np.int64)
-
-
-def _typical(moments: NDArray, usual: float) -> NDArray:
-    """The median interval among the neighbours of each event; that of all series where there are few neighbours."""
-    if len(moments) <= TUNING.intervals:
-        return np.full(len(moments), usual)
-    around = median_filter(np.diff(moments).astype(np.float64), TUNING.neighbours, mode="reflect")
-    return np.concatenate([around[:1], around])
-
-
-def _amplitude(seen: Explained, beats: list[_Beats], explained: list[NDArray]) -> list[NDArray]:
-    """Surprise at the explained energy at each event, beside its neighbours."""
-    values = []
-    for one, energy in zip(beats, explained, strict=True):
-        level = energy[one.moments]
-        values.append(
-            level - median_filter(level, TUNING.neighbours, mode="reflect") if len(level) > TUNING.intervals else level
-        )
-    pooled = np.concatenate(values)
-    if not len(pooled):
-        return values
-    middle, spread = standardise(pooled, least_spread(seen.size))
-    return [surprise_of_both_sides((one - middle) / spread) for one in values]
 
 
 def _rhythm(beats: list[_Beats], gaps: list[NDArray]) -> tuple[list[NDArray], list[NDArray]]:
