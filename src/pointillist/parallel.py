@@ -51,14 +51,11 @@ class SharedMap:
         numbers = iter(range(len(todo)))  # whose next() no other thread interrupts
 
         def take() -> None:
-            for i in numbers:
-                if stopped.is_set():  # after an exception nobody begins with anything else
-                    return
-                answers[i] = work(todo[i])
-
-        def guarded() -> None:
             try:
-                take()
+                for i in numbers:
+                    if stopped.is_set():  # after an exception nobody begins with anything else
+                        return
+                    answers[i] = work(todo[i])
             except BaseException:
                 stopped.set()
                 raise
@@ -66,8 +63,8 @@ class SharedMap:
         others: list[Future[None]] = []
         try:
             for _ in range(min(self.n_jobs, len(todo)) - 1):
-                others.append(_pool(self.n_jobs - 1).submit(guarded))
-            guarded()
+                others.append(_pool(self.n_jobs - 1).submit(take))
+            take()
         finally:
             begun = [other for other in others if not other.cancel()]
             wait(begun)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -64,11 +65,10 @@ class Scale:
         """Codes to start from in this scale."""
         if start is None or not (self.signals or self.filters.any()):
             return start
-        with np.errstate(over="ignore"):
-            values = self._moved(start, -1, dtype)[1]
-        if not bool(np.isfinite(joined(values)).all()):
+        _, values = self._moved(start, -1, dtype)
+        if not bool(np.isfinite(values).all()):
             raise ValueError("start holds codes that are far too large for these signals and filters")
-        return SparseCodes(start.indices, values, start.grids, start.n_filters)
+        return _with_values(start, values)
 
     def restored(self, result: Result, members: Sequence[int]) -> Result:
         """The result for the signals, numbered `members`, as they were given; one that cannot be written is refused."""
@@ -77,25 +77,27 @@ class Scale:
         codes = result.codes
         if not (self.signals or self.filters.any()) or codes.nnz == 0:
             return result
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            exact, values = self._moved(codes, 1, codes.dtype)
-            for i, one, kept in zip(members, exact, values, strict=True):
+        exact, values = self._moved(codes, 1, codes.dtype)
+        codes = _with_values(codes, values)
+        if bool((exact != values).any()):  # a power of two changes no bits unless it leaves the range
+            for i, one, kept in zip(members, _with_values(codes, exact).values, codes.values, strict=True):
                 total = float(abs(one).sum())
                 if np.isfinite(total) and not float(abs(one - kept).sum()) <= 1e-10 * total:
                     raise ValueError(
                         f"signals[{i}] has codes that {kept.dtype} cannot hold, of {total:.2g} together: pass float64, or "
                         "filters of another magnitude"
                     )
-        return replace(result, codes=SparseCodes(codes.indices, values, codes.grids, codes.n_filters))
+        return replace(result, codes=codes)
 
-    def _moved(self, codes: SparseCodes, sign: int, dtype: np.dtype) -> tuple[list[Any], list[Any]]:
-        """Values of codes brought from this scale (`sign` 1) or to it (-1), in float64 and in a precision."""
+    def _moved(self, codes: SparseCodes, sign: int, dtype: np.dtype) -> tuple[Any, Any]:
+        """All values of codes brought from this scale (`sign` 1) or to it (-1), flat, in float64 and in a precision."""
         powers: Any = sign * (self.signals - self.filters)
-        index = joined(codes.indices) // int(np.prod(codes.grids[0]))
-        powers = as_cupy(powers) if codes.resident else powers
-        exact = np.ldexp(joined(codes.values).astype(np.float64), powers[index])
-        bounds = np.cumsum([0, *map(len, codes.indices)]).tolist()
-        return pieces(exact, bounds), pieces(exact.astype(dtype), bounds)
+        index = joined(codes.indices) // prod(codes.grids[0])
+        with np.errstate(over="ignore", under="ignore"):
+            exact = np.ldexp(
+                joined(codes.values).astype(np.float64), (as_cupy(powers) if codes.resident else powers)[index]
+            )
+            return exact, exact.astype(dtype)
 
     def _in_units(self, result: Result, members: Sequence[int]) -> Result:
         with np.errstate(over="ignore", under="ignore"):
@@ -116,6 +118,12 @@ class Scale:
                     f"weights of signals[{i}] are too large: the residuals overflow; divide weights and penalty"
                 )
         return replace(result, objective=objective, residuals=residuals)
+
+
+def _with_values(codes: SparseCodes, flat: Any) -> SparseCodes:
+    """Codes with other values, given for all signals one behind the other."""
+    ends = np.cumsum([0, *map(len, codes.indices)]).tolist()
+    return SparseCodes(codes.indices, pieces(flat, ends), codes.grids, codes.n_filters)
 
 
 def by_scale(
