@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 _XMP = b"http://ns.adobe.com/xap/1.0/\0"
 _ICC = b"ICC_PROFILE\0"
 _SEGMENT = 65533  # bytes that a segment holds at most
+LONGEST = _SEGMENT - len(_XMP)
+"""Bytes of EXIF or XMP that a file holds at most."""
 _APP0, _APP1, _APP2, _APP14, _COMMENT = 0xE0, 0xE1, 0xE2, 0xEE, 0xFE
 _FRAMES, _SCAN = (0xC0, 0xC1, 0xC2), 0xDA
 _PLAIN, _PROGRESSIVE = "6b", "mozjpeg403"
@@ -228,28 +230,15 @@ def _assemble(stream: bytes, metadata: Metadata, source: JpegOrigin | None = Non
     if metadata.xmp is not None:
         parts.append(_segment(_APP1, _XMP + metadata.xmp))
     if metadata.icc is not None:
-        parts += _profile(metadata.icc)
-    parts += [_segment(marker, content) for marker, content in others if _is_other(marker, content)]
+        step = _SEGMENT - len(_ICC) - 2
+        pieces = [metadata.icc[first : first + step] for first in range(0, len(metadata.icc), step)]
+        parts += [_segment(_APP2, _ICC + bytes((i, len(pieces))) + one) for i, one in enumerate(pieces, 1)]
+    # What the metadata do not speak of, but for an index of pictures that follow the first.
+    told = (exif.PREFIX, _XMP, _ICC, b"MPF\0")
+    plain = [one for one in others if _APP0 < one[0] <= 0xEF or one[0] == _COMMENT]
+    parts += [_segment(marker, content) for marker, content in plain if not content.startswith(told)]
     return b"".join((*parts, stream[at:]))
-
-
-def _is_other(marker: int, content: bytes) -> bool:
-    """Whether a segment is none of those that the metadata speak of, nor an index of pictures that follow the first."""
-    if not (_APP0 < marker <= 0xEF or marker == _COMMENT):
-        return False
-    return not content.startswith((exif.PREFIX, _XMP, _ICC, b"MPF\0"))
-
-
-def _profile(icc: bytes) -> list[bytes]:
-    step = _SEGMENT - len(_ICC) - 2
-    pieces = [icc[at : at + step] for at in range(0, len(icc), step)]
-    return [_segment(_APP2, _ICC + bytes((i, len(pieces))) + piece) for i, piece in enumerate(pieces, 1)]
 
 
 def _segment(marker: int, content: bytes) -> bytes:
     return struct.pack(">BBH", 0xFF, marker, len(content) + 2) + content
-
-
-def fits(content: bytes | None) -> bool:
-    """Whether EXIF or XMP is small enough for a segment."""
-    return content is None or len(content) + len(_XMP) <= _SEGMENT

@@ -33,11 +33,6 @@ def chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         at += 12 + length
 
 
-def depth_and_colour(data: bytes) -> tuple[int, int]:
-    """Bits of a sample, and the colour type: 0 grey, 2 colour, 3 palette, and 4 more with alpha."""
-    return data[24], data[25]
-
-
 def decode_deep(data: bytes) -> NDArray[np.uint16]:  # (height, width[, channels])
     """Samples of a PNG file of 16 bits, with an alpha channel where one colour is declared transparent."""
     import imagecodecs  # large, and only for files of 16 bits and for writing
@@ -58,7 +53,11 @@ def encode(samples: NDArray[Any], metadata: Metadata) -> bytes:
 
     plain = imagecodecs.png_encode(np.ascontiguousarray(samples), **_FAST)
     header = len(SIGNATURE) + 12 + 13
-    return b"".join((plain[:header], *(_chunk(*one) for one in _metadata_chunks(metadata)), plain[header:]))
+    said = [
+        struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+        for name, content in _metadata_chunks(metadata)
+    ]
+    return b"".join((plain[:header], *said, plain[header:]))
 
 
 def _metadata_chunks(metadata: Metadata) -> Iterator[tuple[bytes, bytes]]:
@@ -76,7 +75,3 @@ def _metadata_chunks(metadata: Metadata) -> Iterator[tuple[bytes, bytes]]:
     if metadata.xmp is not None:
         yield b"iTXt", _XMP + b"\0\0\0\0\0" + metadata.xmp
     yield from ((n, c) for n, c in metadata.chunks if n == b"iTXt" and not c.startswith(_XMP + b"\0"))
-
-
-def _chunk(name: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))

@@ -70,7 +70,11 @@ def read_photograph(path: str | os.PathLike[str]) -> Photograph:
     path = as_path(path)
     suffix = path.suffix.lower()
     if suffix == ".npy":
-        return _read_array(path)
+        array = _load_array(path)
+        bits = array.dtype == np.bool_
+        samples = np.array(array, np.uint8) * np.uint8(255) if bits else np.array(array, array.dtype.newbyteorder("="))
+        pixels, alpha, _ = tiff.split(samples)
+        return Photograph(pixels, alpha, Metadata(format="NPY"))
     with _opened(path) as stream:
         if suffix in RAW_SUFFIXES:
             return _read_raw(path)
@@ -135,16 +139,6 @@ def _load_array(path: Path) -> NDArray[Any]:
     return array
 
 
-def _read_array(path: Path) -> Photograph:
-    array = _load_array(path)
-    if array.dtype == np.bool_:
-        samples = np.array(array, np.uint8) * np.uint8(255)
-    else:
-        samples = np.array(array, array.dtype.newbyteorder("="))
-    pixels, alpha, _ = tiff.split(samples)
-    return Photograph(pixels, alpha, Metadata(format="NPY"))
-
-
 def _read_image(stream: BinaryIO) -> Photograph:
     head = _head(stream)
     if head[:4] in tiff.MAGIC:
@@ -168,7 +162,7 @@ def _read_image(stream: BinaryIO) -> Photograph:
                 )
         frames = getattr(image, "n_frames", 1)
         notes = (f"only the first of its {frames} frames is read",) if frames > 1 else ()
-        if image.format == "PNG" and png.depth_and_colour(head)[0] == 16:
+        if image.format == "PNG" and head[24] == 16:
             samples, alpha, _ = tiff.split(png.decode_deep(data))
             converted: tuple[str, ...] = ()
         else:
@@ -196,7 +190,11 @@ def _samples(image: Image.Image) -> tuple[NDArray[Any], NDArray[Any] | None, tup
     if mode == "F":
         return np.asarray(image), None, ()
     if mode.startswith("I"):
-        return _wide_grey(image), None, ()
+        wide = np.asarray(image)
+        # Mode I: 16 bits widened to 32 in PGM; in TIFF they are real 32-bit samples of unknown range.
+        if mode == "I" and (image.format == "TIFF" or wide.min() < 0 or wide.max() > 65535):
+            raise ValueError("its integer samples have no known range; save it as uint8, uint16 or float")
+        return wide.astype(np.uint16), None, ()
     if mode in _WITH_ALPHA or "transparency" in image.info:
         grey = mode in ("1", "L", "LA", "La")
         samples = np.asarray(image.convert("LA" if grey else "RGBA"))
@@ -223,14 +221,6 @@ def _to_rgb(image: Image.Image) -> Image.Image:
         if converted is not None:
             return converted
     return image.convert("RGB")
-
-
-def _wide_grey(image: Image.Image) -> NDArray[np.uint16]:
-    samples = np.asarray(image)
-    # Mode I: 16 bits widened to 32 in PGM; in TIFF they are real 32-bit samples of unknown range.
-    if image.mode == "I" and (image.format == "TIFF" or samples.min() < 0 or samples.max() > 65535):
-        raise ValueError("its integer samples have no known range; save it as uint8, uint16 or float")
-    return samples.astype(np.uint16)
 
 
 def _grey_if_equal(pixels: NDArray[Any]) -> NDArray[Any]:

@@ -21,6 +21,8 @@ _PLAIN = (tifffile.PHOTOMETRIC.MINISBLACK, tifffile.PHOTOMETRIC.MINISWHITE, tiff
 _XMP, _ICC, _DESCRIPTION = 700, 34675, 270
 # Texts, page and document names, host, IPTC, Photoshop's resources, and where on the earth a picture lies.
 _KEPT = (*exif.TEXT_TAGS, 269, 285, 316, 33723, 34377, 33550, 33922, 34264, 34735, 34736, 34737, 42112, 42113)
+_LAYOUTS = ('{"shape"', "ImageJ=", "<?xml", "<OME")
+"""Beginnings of descriptions that are programs' records of axes and pages, which may be others now."""
 _LOSSLESS = (1, 5, 8, 32773, 32946, 34925, 50000)  # none, LZW, deflate, PackBits, deflate's old code, LZMA, Zstandard
 _DEFLATE = 8
 _LONG = 4  # the type of a tag
@@ -100,10 +102,11 @@ def _value(page: tifffile.TiffPage, name: str | int, default: Any) -> Any:
 
 
 def _metadata(page: tifffile.TiffPage, extrasample: int | None, stream: BinaryIO) -> Metadata:
+    found = [tag for tag in (page.tags.get(code) for code in _KEPT) if tag is not None and tag.value is not None]
     tags = tuple(
         (tag.code, int(tag.dtype), tag.count, tag.value)
-        for tag in (page.tags.get(code) for code in _KEPT)
-        if tag is not None and tag.value is not None and not _describes_layout(tag)
+        for tag in found
+        if tag.code != _DESCRIPTION or not str(tag.value).startswith(_LAYOUTS)
     )
     predictor = int(_value(page, "Predictor", 1))
     unit = int(_value(page, "ResolutionUnit", 2))
@@ -121,11 +124,6 @@ def _metadata(page: tifffile.TiffPage, extrasample: int | None, stream: BinaryIO
         xmp=xmp.encode() if isinstance(xmp, str) else xmp,
         tiff=TiffOrigin(int(page.compression), predictor, extrasample, tags),
     )
-
-
-def _describes_layout(tag: tifffile.TiffTag) -> bool:
-    """Whether a description is no text for people, but programs' record of axes and pages, which may be others now."""
-    return tag.code == _DESCRIPTION and str(tag.value).startswith(('{"shape"', "ImageJ=", "<?xml", "<OME"))
 
 
 def write(photograph: Photograph, path: Path) -> tuple[str, ...]:
@@ -157,7 +155,7 @@ def write(photograph: Photograph, path: Path) -> tuple[str, ...]:
         software=False,
         metadata=None,
         bigtiff=samples.nbytes > _LARGEST_CLASSIC,
-        extratags=[*_extra_tags(metadata, source), *((_held(code), _LONG, 1, 0, True) for code in inner)],
+        extratags=[*_extra_tags(metadata, source), *((code - 1, _LONG, 1, 0, True) for code in inner)],
         **options,
     )
     if inner and samples.nbytes <= _LARGEST_CLASSIC:
@@ -185,14 +183,9 @@ def _counted(count: int, value: Any) -> tuple[int, Any]:
     return len(text), text
 
 
-def _held(code: int) -> int:
-    """A private tag code that holds the place of a tag which tifffile does not write, so that tags stay in order."""
-    return code - 1
-
-
 def _append_directories(path: Path, inner: dict[int, Any]) -> None:
     """Put EXIF and GPS directories at the end of a file, and the tags that lead to them where others hold their places."""
-    places = {_held(code): code for code in inner}
+    places = {code - 1: code for code in inner}  # private tags that hold them, so that all stay in order
     with path.open("r+b") as stream:
         head = stream.read(8)
         order = "<" if head[:2] == b"II" else ">"

@@ -14,7 +14,7 @@ from PIL import Image
 
 from pointillist.data.photofiles import exif, jpeg, png, tiff
 from pointillist.data.photofiles.formats import Format, check_format
-from pointillist.data.photofiles.photograph import Metadata, Photograph
+from pointillist.data.photofiles.photograph import Photograph
 from pointillist.reprs import shown
 from pointillist.storage import atomic_path
 from pointillist.validation import as_path
@@ -75,7 +75,9 @@ def write_photograph(photograph: Photograph, path: str | os.PathLike[str]) -> tu
 def _fitted(photograph: Photograph, form: Format) -> tuple[Photograph, tuple[str, ...]]:
     """The photograph without what a format cannot hold, and the words for what is missing then."""
     metadata, notes = photograph.metadata, []
-    if metadata.icc is not None and not _fits_profile(metadata.icc, photograph.pixels.ndim):
+    # A profile's head names its own colours. Grey files with a profile for colour are common and stay as they are.
+    own = b"" if metadata.icc is None else metadata.icc[16:20]
+    if len(own) == 4 and own != b"RGB " and not (own == b"GRAY" and photograph.pixels.ndim == 2):
         metadata = replace(metadata, icc=None)
         notes.append("the colour profile is for other colours than these pixels have: left out")
     present = [name for name in ("exif", "icc", "dpi", "xmp") if getattr(metadata, name) is not None]
@@ -85,37 +87,22 @@ def _fitted(photograph: Photograph, form: Format) -> tuple[Photograph, tuple[str
     if missing:
         name = "a .npy array" if form.name == "NPY" else form.name
         notes.append(f"{name} cannot hold {' and '.join(_WORDS[one] for one in missing)}: left out")
-    if form.name == "JPEG" and not jpeg.fits(metadata.exif):
-        metadata = replace(metadata, exif=None)
-        notes.append("EXIF is too long for JPEG: left out")
-    if form.name == "JPEG" and not jpeg.fits(metadata.xmp):
-        metadata = replace(metadata, xmp=None)
-        notes.append("XMP is too long for JPEG: left out")
+    for name in ("exif", "xmp"):
+        if form.name == "JPEG" and len(getattr(metadata, name) or b"") > jpeg.LONGEST:
+            left_out: dict[str, Any] = {name: None}
+            metadata = replace(metadata, **left_out)
+            notes.append(f"{_WORDS[name]} is too long for JPEG: left out")
     if metadata.exif is not None:
         metadata = replace(metadata, exif=exif.without_thumbnail(metadata.exif))
     if metadata.xmp is not None and (metadata.jpeg is None or form.name != "JPEG"):
-        metadata = replace(metadata, xmp=_upright_xmp(metadata.xmp))
+        upright = re.sub(rb"(tiff:Orientation\s*=\s*[\"'])[2-8]", rb"\g<1>1", metadata.xmp)
+        metadata = replace(metadata, xmp=re.sub(rb"(<tiff:Orientation>\s*)[2-8]", rb"\g<1>1", upright))
     alpha = photograph.alpha if "alpha" in form.holds else None
     return replace(photograph, alpha=alpha, metadata=metadata), tuple(notes)
 
 
-def _fits_profile(icc: bytes, axes: int) -> bool:
-    """Whether a profile can stand beside grey (two axes) or colour pixels; its head names its own colours.
-
-    Grey files with a profile for colour are common and stay as they are.
-    """
-    return icc[16:20] == b"RGB " or (axes == 2 and icc[16:20] == b"GRAY") or len(icc) < 20
-
-
-def _upright_xmp(xmp: bytes) -> bytes:
-    """XMP that agrees with upright pixels."""
-    xmp = re.sub(rb"(tiff:Orientation\s*=\s*[\"'])[2-8]", rb"\g<1>1", xmp)
-    return re.sub(rb"(<tiff:Orientation>\s*)[2-8]", rb"\g<1>1", xmp)
-
-
 def _write(photograph: Photograph, path: Path, form: Format) -> tuple[str, ...]:
     metadata, pixels, alpha = photograph.metadata, photograph.pixels, photograph.alpha
-    notes: tuple[str, ...] = ()
     if form.name == "TIFF":
         return tiff.write(photograph, path)
     if form.name == "JPEG":
@@ -125,25 +112,19 @@ def _write(photograph: Photograph, path: Path, form: Format) -> tuple[str, ...]:
     samples = pixels if alpha is None else np.dstack([pixels, alpha])
     if form.name == "PNG":
         path.write_bytes(png.encode(samples, metadata))
-    elif form.name == "NPY":
+        return ()
+    if form.name == "NPY":
         with path.open("wb") as stream:
             np.save(stream, samples)
-    else:
-        _with_pillow(samples, path, form, metadata)
-    return notes
-
-
-def _with_pillow(samples: np.ndarray, path: Path, form: Format, metadata: Metadata) -> None:
-    given = {"exif": metadata.exif, "icc_profile": metadata.icc, "xmp": metadata.xmp}
-    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        return ()
+    options: dict[str, Any] = {} if metadata.dpi is None else {"dpi": metadata.dpi}
     if form.name == "WEBP":
+        given = {"exif": metadata.exif, "icc_profile": metadata.icc, "xmp": metadata.xmp}
         # Without loss; quality is effort then, and more of it takes eight times as long for one percent.
-        options.update(lossless=True, quality=0, method=0, exact=True)
-    else:
-        options = {} if metadata.dpi is None else {"dpi": metadata.dpi}
-    if samples.ndim == 3 and samples.shape[2] == 2:
-        image = Image.fromarray(samples[..., 0]).convert("RGB")
+        options = {"lossless": True, "quality": 0, "method": 0, "exact": True} | {k: v for k, v in given.items() if v}
+    image = Image.fromarray(np.ascontiguousarray(samples[..., 0] if samples.shape[2:] == (2,) else samples))
+    if samples.shape[2:] == (2,):  # grey with alpha
+        image = image.convert("RGB")
         image.putalpha(Image.fromarray(np.ascontiguousarray(samples[..., 1])))
-    else:
-        image = Image.fromarray(np.ascontiguousarray(samples))
     image.save(path, form.name, **options)
+    return ()
