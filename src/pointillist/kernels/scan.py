@@ -152,3 +152,20 @@ def _merge(codes, values, keys, n_positions, n_filters, merged, carried):
             j += 1
         n += 1
     return n
+
+
+@allocating_kernel
+def window_sums(lines, width, out):
+    """out[o, i, n] = Σ lines[o, i : i + width, n]; both are (outer, length, inner), `out` shorter by width − 1."""
+    outer, length, inner = lines.shape
+    running = np.empty(inner)
+    for o in range(outer):
+        running[:] = 0
+        for i in range(width - 1):
+            for n in range(inner):
+                running[n] += lines[o, i, n]
+        for first in range(length - width + 1):
+            for n in range(inner):
+                total = running[n] + lines[o, first + width - 1, n]
+                out[o, first, n] = total
+                running[n] = total - lines[o, first, n]

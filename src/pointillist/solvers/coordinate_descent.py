@@ -331,7 +331,8 @@ class HostWorkingSet:
             if last:
                 gap = self._rough_gap(loss, energy)
             else:
-                self._scan(self.residual)
+                self.state.scan(self.residual, self.best, self.winner, self.mapper)
+                self.scanned = self.residual.copy()
                 self.ratio, gap = float(np.max(self.best)), np.inf
         elif self.near is None or not falls or last:
             gap = self._certified_gap(self.exact, self.residual)
@@ -392,7 +393,7 @@ class HostWorkingSet:
         """
         state, rounding = self.state, self.state.rounding(self.geometry, flat)
         self.rounding, stale = max(self.rounding, rounding), None
-        if self.scanned is not None and state.can_screen and self.settings.ridge == 0:
+        if self.scanned is not None and state.can_screen:
             self.slack += state.rises(self.geometry, flat - self.scanned).ravel()
             stale = np.flatnonzero(self.best + self.slack > 1 + self.negligible - 2 * self.rounding)
         self.scanned = flat.copy()
@@ -427,17 +428,11 @@ class HostWorkingSet:
         Of large filters, which take long to visit, only the worst are taken where they are many beside the codes so far.
         """
         best, winner = self.seen
-        positions = np.flatnonzero(best > best.dtype.type(floor))
-        most = len(positions)
+        positions = np.arange(len(best)) if cell == 1 else _best_of_cells(best, self.geometry.grid, cell)
+        positions = positions[best[positions] > best.dtype.type(floor)]
         if self.state.transforms is not None and self.settings.ridge == 0:
             most = max(int(TUNING.new_codes * len(self.codes)), len(best) // 8, 1)
-        if cell > 1 or most < len(positions):
-            positions = positions[np.argsort(-best[positions], kind="stable")]
-            if cell > 1:
-                places = np.unravel_index(positions, self.geometry.grid)
-                cells = np.ravel_multi_index([place // cell for place in places], self.geometry.grid)
-                positions = positions[np.sort(np.unique(cells, return_index=True)[1])]
-            positions = np.sort(positions[:most])
+            positions = np.sort(positions[np.argsort(-best[positions], kind="stable")[:most]])
         fresh = winner[positions].astype(np.int64) * self.geometry.n_positions + positions
         self.codes, self.values = merge(
             self.codes, self.values, fresh, self.geometry.n_positions, self.problem.n_filters
@@ -460,3 +455,16 @@ class HostWorkingSet:
 
     def residuals(self) -> list[NDArray]:
         return [self.exact.astype(self.values.dtype, copy=False)]
+
+
+def _best_of_cells(best: NDArray, grid: tuple[int, ...], cell: int) -> NDArray:
+    """The position with the largest of some positive ratios in each cell, ascending."""
+    sides, ndim = [-(-n // cell) for n in grid], len(grid)
+    room = np.zeros([cell * side for side in sides], best.dtype)
+    room[tuple(map(slice, grid))] = best.reshape(grid)
+    axes = [*range(0, 2 * ndim, 2), *range(1, 2 * ndim, 2)]
+    blocks = room.reshape([n for side in sides for n in (side, cell)]).transpose(axes).reshape(-1, cell**ndim)
+    within = np.unravel_index(np.argmax(blocks, axis=1), (cell,) * ndim)
+    corners = np.unravel_index(np.arange(len(blocks)), sides)
+    places = [np.minimum(cell * c + w, n - 1) for c, w, n in zip(corners, within, grid, strict=True)]
+    return np.sort(np.ravel_multi_index(places, grid))

@@ -14,7 +14,6 @@ from math import ceil, prod
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import uniform_filter1d
 
 from pointillist.kernels import scan as kernels
 from pointillist.kernels.layout import whole_blocks
@@ -310,11 +309,11 @@ def box_sums(geometry: Geometry, flat: NDArray) -> NDArray:
     """Sums of a padded signal over the box of every grid position, over all channels, in its own precision."""
     sums = flat[: geometry.channels * prod(geometry.padded)].reshape(geometry.channels, *geometry.padded)
     sums = sums[0] if geometry.channels == 1 else sums.sum(axis=0)
-    for axis, width in enumerate(geometry.filter):
-        whole = slice(width // 2, width // 2 + geometry.grid[axis])
-        sums = uniform_filter1d(sums, width, axis, mode="constant")[(slice(None),) * axis + (whole,)] * flat.dtype.type(
-            width
-        )
+    for axis, (width, length) in enumerate(zip(geometry.filter, geometry.grid, strict=True)):
+        before, after = sums.shape[:axis], sums.shape[axis + 1 :]
+        out = np.empty((prod(before), length, prod(after)), flat.dtype)
+        kernels.window_sums(sums.reshape(len(out), -1, prod(after)), width, out)
+        sums = out.reshape(*before, length, *after)
     return sums
 
 
