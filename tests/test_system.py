@@ -34,7 +34,7 @@ class TestMemory:
         for process, peak in (("self", 9000), ("42", 77)):
             (tmp_path / process).mkdir()
             (tmp_path / process / "status").write_text(f"Name:\tpython\nVmPeak:\t 99999 kB\nVmHWM:\t {peak} kB\n")
-        monkeypatch.setattr(system, "_PROCESSES", tmp_path)
+        monkeypatch.setattr(system, "PROCESSES", tmp_path)
         on("linux")
         assert (system.memory_peak(), system.memory_peak(42), system.memory_peak(43)) == (9000 * 1024, 77 * 1024, 0)
 
@@ -42,7 +42,7 @@ class TestMemory:
     def test_other_unix_systems_tell_the_peak(self, on, monkeypatch, tmp_path, name, unit):
         usage = SimpleNamespace(RUSAGE_SELF=0, getrusage=lambda who: SimpleNamespace(ru_maxrss=12345))
         monkeypatch.setitem(sys.modules, "resource", usage)
-        monkeypatch.setattr(system, "_PROCESSES", tmp_path / "not mounted")
+        monkeypatch.setattr(system, "PROCESSES", tmp_path / "not mounted")
         on(name)
         assert system.memory_peak() == 12345 * unit
         assert system.memory_peak(1) == 0
@@ -81,7 +81,7 @@ class TestProcessor:
 
     def test_linux_has_it_in_a_file(self, on, monkeypatch, tmp_path):
         (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: Fast: 3 GHz\nmodel name\t: Other\n")
-        monkeypatch.setattr(system, "_PROCESSES", tmp_path)
+        monkeypatch.setattr(system, "PROCESSES", tmp_path)
         on("linux")
         assert system.processor() == "Fast: 3 GHz"
 
@@ -176,7 +176,7 @@ def test_programs_without_a_console_have_no_streams(monkeypatch):
 def test_machines_differ_by_their_start_and_by_their_processes(tmp_path, monkeypatch):
     """Containers often share a name, and machines of a cluster a folder."""
     boot, spaces = tmp_path / "sys/kernel/random/boot_id", tmp_path / "self/ns"
-    monkeypatch.setattr(system, "_PROCESSES", tmp_path)
+    monkeypatch.setattr(system, "PROCESSES", tmp_path)
     assert system.machine() is None
     boot.parent.mkdir(parents=True)
     spaces.mkdir(parents=True)

@@ -25,7 +25,7 @@ SYSTEM = sys.platform
 ENDINGS = ("SIGTERM", "SIGHUP")
 """Signals that ask the program to end, besides Ctrl-C; Windows has no SIGHUP."""
 
-_PROCESSES = Path("/proc")  # on Linux; not there in a bare root
+PROCESSES = Path("/proc")  # on Linux; not there in a bare root
 _WAITS = (0.05, 0.1, 0.2, 0.4, 0.8)  # seconds between tries to replace a file that another program has open
 
 
@@ -79,8 +79,8 @@ def machine() -> str | None:
     not say.
     """
     try:
-        started = (_PROCESSES / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{started} {os.readlink(_PROCESSES / 'self/ns/pid')}"
+        started = (PROCESSES / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{started} {os.readlink(PROCESSES / 'self/ns/pid')}"
     except OSError as error:
         logger.debug("this system does not tell itself from others: %s", error)
         return None
@@ -147,7 +147,7 @@ def keep_printing() -> None:
 
 def memory_peak(process: int | None = None) -> int:
     """The most bytes that this process, or on Linux another, has had in memory; 0 where the system does not tell."""
-    status = _PROCESSES / ("self" if process is None else str(process)) / "status"
+    status = PROCESSES / ("self" if process is None else str(process)) / "status"
     if SYSTEM == "linux" and status.exists():
         # Not from getrusage: there the maximum is handed down by the process that started this one.
         lines = status.read_text(encoding="ascii").splitlines()
@@ -193,7 +193,7 @@ def load() -> list[float]:
 def processor() -> str:
     """The processor's name, as its maker gives it where the system tells."""
     named: list[str] = []
-    if SYSTEM == "linux" and (told := _PROCESSES / "cpuinfo").exists():
+    if SYSTEM == "linux" and (told := PROCESSES / "cpuinfo").exists():
         lines = told.read_text(encoding="utf-8", errors="replace").splitlines()
         named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return named[0] if named else platform.processor() or platform.machine()

@@ -127,18 +127,35 @@ def test_options_out_of_range(mend, tmp_path, grey, command, options, words):
     _refused(mend(command, "photo.png", *options), *words)
 
 
-def test_options_of_one_command(mend, tmp_path, grey):
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("denoise photo.png --sigma -1", "--sigma positive"),
+        ("denoise photo.png --noise brown", "--noise outliers"),
+        ("denoise photo.png --noise poisson --sigma 3", "--sigma Gaussian"),
+        ("denoise photo.png --noise poisson --gain 0", "--gain positive"),
+        ("denoise photo.png --gain 2", "--gain poisson"),
+        ("inpaint photo.png --mask mask.png --sensitivity 0.7", "--sensitivity --find"),
+        ("inpaint photo.png --mask mask.png --no-fringe", "--no-fringe --mask"),
+        ("inpaint photo.png --find dust --tolerance 5%", "--tolerance --find"),
+        ("inpaint photo.png --tolerance much", "--tolerance percentage"),
+        ("inpaint photo.png --key pink", "--key pink"),
+        ("inpaint photo.png --key #0a7f33", "--key #0a7f33"),
+        ("inpaint photo.png --mask mask.png --key #ff00ff", "one --mask, --key --find"),
+        ("inpaint photo.png --find stains", "--find dust"),
+        ("inpaint photo.png --mask mask.png --texture 2", "--texture"),
+        ("inpaint photo.png --mask mask.png --method neighbours", "neighbours filters"),
+        ("inpaint photo.png --mask mask.png -o photo.png", "photo.png input"),
+        ("inpaint photo.png mask.png --mask mask.png -o mask.png", "mask.png folder"),
+        ("deblur photo.png --estimate disk", "--estimate motion"),
+        ("demosaic photo.png --pattern RGB", "--pattern RGGB"),
+        ("super-resolve photo.png --factor 1", "--factor"),
+    ],
+)
+def test_options_of_one_command(mend, tmp_path, grey, words, said):
     Image.fromarray(grey).save(tmp_path / "photo.png")
-    _refused(mend("denoise", "photo.png", "--sigma", "-1"), "--sigma", "positive")
-    _refused(mend("denoise", "photo.png", "--noise", "brown"), "--noise", "outliers")
-    _refused(mend("denoise", "photo.png", "--noise", "poisson", "--sigma", "3"), "--sigma", "Gaussian")
-    _refused(mend("denoise", "photo.png", "--noise", "poisson", "--gain", "0"), "--gain", "positive")
-    _refused(mend("denoise", "photo.png", "--gain", "2"), "--gain", "--noise poisson")
-    _refused(mend("inpaint", "photo.png", "--sensitivity", "0.7"), "--sensitivity", "--find")
-    _refused(mend("inpaint", "photo.png", "--mask", "mask.png", "--no-fringe"), "--no-fringe", "--mask")
-    _refused(mend("inpaint", "photo.png", "--find", "dust", "--tolerance", "5%", plain=True), "--tolerance", "--find")
-    _refused(mend("demosaic", "photo.png", "--pattern", "RGB"), "--pattern", "RGGB")
-    _refused(mend("super-resolve", "photo.png", "--factor", "0"), "--factor")
+    command, *rest = words.split()
+    _refused(mend(command, *rest, plain=True), *said.split())
 
 
 @pytest.mark.parametrize(

@@ -242,29 +242,6 @@ def test_a_folder_that_may_not_be_written_is_refused_before_the_work(mend, tmp_p
     _refused(mend("denoise", "photo.png"), "photo-denoised.png", "no permission")
 
 
-def test_a_truncated_jpeg_is_refused(mend, tmp_path, colour):
-    Image.fromarray(colour).save("photo.jpg")
-    whole = (tmp_path / "photo.jpg").read_bytes()
-    (tmp_path / "photo.jpg").write_bytes(whole[: len(whole) // 2])
-    _refused(mend("denoise", "photo.jpg"), "photo.jpg", "truncated")
-
-
-def test_everything_marked_is_refused(mend, tmp_path, colour):
-    Image.fromarray(np.dstack([colour, np.zeros(colour.shape[:2], np.uint8)])).save("clear.png")
-    _refused(mend("inpaint", "clear.png"), "clear.png", "every pixel is marked as missing")
-
-
-def test_bad_files_among_good_ones_are_skipped_when_asked(mend, tmp_path, colour):
-    (tmp_path / "in").mkdir()
-    Image.fromarray(colour).save("in/good.png")
-    Image.fromarray(colour[:20]).save("in/small.png")
-    (tmp_path / "in" / "text.png").write_text("no picture")
-    answer = mend("inpaint", "in", "--mask", "mask.png", "-o", "out", "--on-error", "skip")
-    assert answer.code == 0, answer.err
-    assert os.listdir(tmp_path / "out") == ["good.png"]
-    assert answer.err.count("skipped: ") == 2
-
-
 def test_extras_that_are_missing_are_named(mend, tmp_path, monkeypatch):
     for module, name, extra in (("rawpy", "a.cr2", "raw"), ("pillow_heif", "a.heic", "heif")):
         monkeypatch.setitem(sys.modules, module, None)

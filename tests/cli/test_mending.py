@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.ndimage
 import tifffile
-from PIL import Image, ImageDraw
+from PIL import Image
 
 import pointillist as pt
 from pointillist.data import load_filters, photographs
@@ -233,63 +233,6 @@ def test_inpaint_says_what_to_give_when_nothing_is_marked(cli, tmp_path, grey, c
     _refused(cli("inpaint", _save(tmp_path / "c.png", two)), "c.png", "#00ff00", "#ff0000", "--key")
 
 
-def test_bad_options(cli, tmp_path, grey, missing, filters):
-    photo = _save(tmp_path / "photo.png", _marked(grey, missing))
-    small = _save(tmp_path / "small.png", grey[:20])
-    _refused(cli("inpaint", photo, "--mask", small), "small.png", "photo.png", "agree")
-    _refused(cli("inpaint", photo, "--mask", tmp_path / "none.png"), "none.png")
-    _refused(cli("inpaint", photo, "--key", "pink"), "--key", "pink")
-    _refused(cli("inpaint", photo, "--key", "#0a7f33"), "--key", "#0a7f33")
-    _refused(cli("inpaint", photo, "--mask", small, "--key", "#ff00ff"), "one of --mask, --key and --find")
-    _refused(cli("inpaint", photo, "--find", "dust", "--key", "#ff00ff"), "one of --mask, --key and --find")
-    _refused(cli("inpaint", photo, "--find", "stains"), "--find", "dust")
-    _refused(cli("inpaint", photo, "--tolerance", "much"), "--tolerance", "percentage")
-    _refused(cli("inpaint", photo, "--texture", "2"), "--texture")
-    _refused(cli("inpaint", photo, *filters, "--method", "neighbours"), "neighbours", "filters")
-    _refused(cli("deblur", photo, "--estimate", "disk"), "--estimate", "motion")
-    _refused(cli("inpaint", photo, "--penalty", "low"), "--penalty", "low")
-    _refused(cli("inpaint", photo, *filters, "--penalty", "-1"), "penalty", "positive")
-    _refused(cli("inpaint", photo, "--filters", "natural-7"), "natural-7", "natural-400")
-    _refused(cli("inpaint", photo, "-o", photo), "photo.png", "input")
-    _refused(cli("inpaint", photo, "-o", tmp_path / "a.xyz"), "a.xyz", ".png")
-    _refused(cli("inpaint", photo, "-o", tmp_path / "no" / "a.png"), "does not exist")
-    _refused(cli("inpaint", photo, small, "-o", small), "small.png", "folder")
-    _refused(cli("inpaint", photo, *filters, *FAST, "--reference", small), "--reference", "small.png")
-    _refused(cli("denoise", photo, "--sigma", "-1"), "--sigma", "positive")
-    _refused(cli("deblur", photo), "--psf", "--gaussian", "--motion")
-    _refused(cli("deblur", photo, "--gaussian", "1", "--motion", "5,0"), "one of")
-    _refused(cli("deblur", photo, "--motion", "long"), "--motion", "9,30")
-    _refused(cli("super-resolve", photo, "--factor", "1"), "--factor")
-
-
-def test_bad_pictures(cli, tmp_path, grey, filters):
-    everything = _save(tmp_path / "all.png", np.full((30, 30, 3), (255, 0, 255), np.uint8))
-    _refused(cli("inpaint", everything, *filters), "all.png", "missing")
-    one = _save(tmp_path / "one.png", np.full((1, 1, 4), 0, np.uint8))
-    _refused(cli("inpaint", one, *filters), "one.png")
-    _refused(cli("denoise", _save(tmp_path / "pixel.png", grey[:1, :1]), *filters), "pixel.png")
-    (tmp_path / "text.png").write_text("no picture")
-    _refused(cli("denoise", tmp_path / "text.png"), "text.png")
-    np.save(tmp_path / "volume.npy", np.zeros((4, 5, 6, 7)))
-    _refused(cli("denoise", tmp_path / "volume.npy"), "volume.npy", "shape")
-    photo = _save(tmp_path / "photo.png", grey)
-    _refused(
-        cli("deblur", photo, "--psf", _save(tmp_path / "black.png", np.zeros((5, 5), np.uint8))), "black.png", "zero"
-    )
-    _refused(cli("deblur", photo, "--gaussian", "30", *filters), "photo.png", "psf")
-
-
-def test_kernels_have_sum_one_and_point_where_they_should():
-    for kernel in (pt.gaussian_kernel(1.5), pt.motion_kernel(9, 30), pt.motion_kernel(1, 0)):
-        assert kernel.sum() == pytest.approx(1)
-        np.testing.assert_allclose(kernel, kernel[::-1, ::-1], atol=1e-12)
-    level = pt.motion_kernel(9, 0)
-    assert level[4:7].sum() > 0.99
-    assert level.shape[1] == 11
-    upright = pt.motion_kernel(9, 90)
-    np.testing.assert_allclose(upright, level.T, atol=1e-12)
-
-
 def _softly_marked(grey, missing):
     """Marks whose edges are half as magenta as their middle."""
     marked = _marked(grey, missing).astype(float)
@@ -353,19 +296,6 @@ def test_dust_is_found_and_mended(cli, tmp_path):
     np.testing.assert_array_equal(Image.open(tmp_path / "clean-inpainted.png"), sky)
 
 
-def test_writing_is_found_and_mended(cli, tmp_path):
-    rows, columns = np.mgrid[:120, :200]
-    sky = np.stack([100 + rows // 4, 120 + columns // 8, 150 + rows // 8], axis=-1).astype(np.uint8)
-    image = Image.fromarray(sky)
-    ImageDraw.Draw(image).text((20, 40), "Lake 1987", fill=(255, 230, 30), font_size=24)
-    photo = _save(tmp_path / "photo.png", np.asarray(image))
-    said = cli("inpaint", photo, "--find", "text", "--save-mask", tmp_path / "mask.png")
-    assert said.code == 0, said.err
-    assert "missing (text)" in said.out
-    assert np.max(np.abs(np.asarray(Image.open(tmp_path / "photo-inpainted.png")).astype(int) - sky)) <= 6
-    assert np.asarray(Image.open(tmp_path / "mask.png")).any()
-
-
 def test_a_wrong_blur_is_refused_and_may_be_forced(cli, tmp_path, grey, filters):
     photo = _save(tmp_path / "photo.png", grey)
     said = cli("deblur", photo, "--gaussian", "4", *filters, *FAST)
@@ -384,8 +314,3 @@ def test_a_blur_is_estimated(cli, tmp_path):
     said = cli("deblur", photo, "--estimate", "gaussian", "--crop", "100,100,96,96")
     assert said.code == 0, said.err
     assert "gaussian blur (--gaussian 2." in said.out or "gaussian blur (--gaussian 1.9" in said.out
-
-
-def test_hard_marks_are_taken_as_they_are(cli, filters, grey, missing, tmp_path):
-    photo = _save(tmp_path / "photo.png", _marked(grey, missing))
-    assert "more pixels" not in cli("inpaint", photo, *FAST, *filters).err

@@ -160,14 +160,6 @@ def test_version_and_help_as_a_program():
     assert bad.stderr == "error: no such file or folder: no-such-folder\n"
 
 
-def test_help_lists_the_commands(cli):
-    for words in ([], ["--help"]):
-        answer = cli(*words)
-        assert answer.code == 0
-        for command in ("learn", "encode", "show", "info", "demo"):
-            assert command in answer.out
-
-
 @pytest.mark.parametrize(
     ("category", "options", "shown"),
     [

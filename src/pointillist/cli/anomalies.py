@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -163,18 +162,14 @@ def anomalies(
 
 def _targets(output: Path, names: list[str], own: list[str], *, overwrite: bool) -> list[Path]:
     """The file for the scores of each signal; all files of the answer are checked before any work."""
+    from pointillist.cli.reading import file_stem
     from pointillist.storage import check_writable
 
     if output.exists() and not output.is_dir():
         raise NotADirectoryError(f"--output {output} is a file: give a folder")
     output.mkdir(parents=True, exist_ok=True)
-    taken: dict[str, int] = {}
-    targets = []
-    for name in names:
-        stem = _stem(name)
-        taken[stem] = taken.get(stem, 0) + 1
-        again = f"-{taken[stem]}" if taken[stem] > 1 else ""
-        targets.append(output / f"{stem}{again}-scores.npy")
+    taken: set[str] = set()
+    targets = [output / f"{file_stem(name, taken)}-scores.npy" for name in names]
     for path in [*targets, *(output / name for name in own)]:
         check_writable(path)
         if path.exists() and not overwrite:
@@ -182,14 +177,3 @@ def _targets(output: Path, names: list[str], own: list[str], *, overwrite: bool)
                 f"{path} exists already: give --overwrite to replace it, or another folder by --output"
             )
     return targets
-
-
-def _stem(name: str) -> str:
-    """The name of a signal's files: of ``r.npy[3]`` r-3, of the column ``r.csv::left`` r-left."""
-    from pointillist.data.paths import TABLE_SUFFIXES
-
-    file, _, entry = name.partition("[")
-    path, _, column = name.partition("::")
-    if Path(path).suffix.lower() in TABLE_SUFFIXES:
-        file, entry = path, re.sub(r"[^\w.-]+", "_", column)
-    return Path(file).stem + (f"-{entry.rstrip(']')}" if entry else "")

@@ -139,6 +139,15 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
+def say_left_out(reasons: list[str], where: str, most: int = 20) -> None:
+    """Print why signals were left out; the file called `where` lists those that are too many."""
+    if reasons:
+        more = len(reasons) - most
+        say(f"left out {count(len(reasons), 'signal')}:", *[f"  {why}" for why in reasons[:most]])
+        if more > 0:
+            say(f"  and {more} more, which the {where} file lists")
+
+
 def in_bytes(amount: float) -> str:
     """A number of bytes as ``1.8 GB``, in decimal units."""
     for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):

@@ -25,6 +25,7 @@ from pointillist.cli.console import (
     is_interruption,
     leaving,
     say,
+    say_left_out,
     show_log,
     table,
     tell,
@@ -60,8 +61,6 @@ DASH = Path("-")
 """Standard output."""
 _COLUMNS = ("name", "shape", "objective", "gap", "status", "nonzeros", "psnr", "seconds", "reason")
 """Columns of the CSV file; of a signal that was left out only the name, the status "skipped" and the reason."""
-_NAMED = 20
-"""Skipped signals that are named in the terminal; the codes file lists all of them."""
 _ON_DEVICE = 256
 """Signals that a GPU is given at a time."""
 _PLAN_GROUPS = 2
@@ -163,7 +162,7 @@ def encode(
     import numpy as np
 
     from pointillist.cli.parts import Parts, run_identity
-    from pointillist.cli.reading import SignalReader, box_of, wanted_by
+    from pointillist.cli.reading import SignalReader, box_of, file_stem, wanted_by
     from pointillist.data.sources.derived import DEFAULT_CACHE
 
     show_log(quiet=quiet, verbose=verbose)
@@ -193,16 +192,18 @@ def encode(
     if plan:
         _show_plan(learned, reader, coded, first, ahead)
         return
-    pictures = None
+    taken: set[str] = set()
     if reconstruction is not None:
-        pictures = _Reconstructions(reconstruction, wanted.normalise, [row.name for row in coded.rows])
+        reconstruction.mkdir(parents=True, exist_ok=True)
+        for row in coded.rows:
+            file_stem(row.name, taken)
     try:
         with Progress("encoding", 1, quiet=quiet) as progress:
             for group, result, rows in _encoded(learned, reader, coded, first, ahead, progress.show):
-                if pictures is not None:
-                    for i, item in enumerate(group):
-                        decode = partial(learned.inverse_transform, result.codes[i])
-                        pictures.write(item.name, item.signal, result.residuals[i], decode)
+                for i, item in enumerate(group if reconstruction is not None else ()):
+                    decode = partial(learned.inverse_transform, result.codes[i])
+                    path = Path(reconstruction or "", f"{file_stem(item.name, taken)}.png")
+                    _write_picture(path, item, result.residuals[i], decode, wanted.normalise)
                 parts.add(coded.codes[-1], rows, group[-1].number + 1, coded)
                 if max_memory is not None:
                     _check_memory(max_memory)
@@ -248,8 +249,8 @@ def encode(
         print_(f"wrote {count(codes.nnz, 'event')} to {events}")
     if csv_table not in (None, DASH):
         print_(f"wrote a table of the signals to {csv_table}")
-    if pictures is not None:
-        print_(f"wrote {count(len(pictures.taken), 'picture')} to {reconstruction}")
+    if reconstruction is not None:
+        print_(f"wrote {count(len(taken), 'picture')} to {reconstruction}")
     short = [row.status for row in coded.rows if row.status != "converged"]
     if short:
         warn(f"{len(short)} of {len(coded.rows)} signals did not converge: {pt.Status(short[0]).advice}")
@@ -435,53 +436,20 @@ def _show_table(coded: Coded) -> None:
             left=("signal", "status"),
         )
     )
-    skipped = coded.left_out()
-    if skipped:
-        say(f"left out {count(len(skipped), 'signal')}:", *[f"  {one['reason']}" for one in skipped[:_NAMED]])
-        if len(skipped) > _NAMED:
-            say(f"  and {len(skipped) - _NAMED} more, which the codes file lists")
+    say_left_out([one["reason"] for one in coded.left_out()], "codes")
 
 
-class _Reconstructions:
-    """Pictures of what codes make of images, as PNG files in a folder, named after the signals.
+def _write_picture(path: Path, item: Item, residual: NDArray, decode: Callable[[], Any], normalise: str) -> None:
+    """Write what codes make of an image, from it and what they leave of it; where it was not seen, they are decoded."""
+    import numpy as np
 
-    Parameters
-    ----------
-    folder : Path
-        Made if it is missing.
-    normalise : {"contrast", "none"}
-        How the signals were prepared.
-    done : list of str
-        Signals whose pictures an earlier part of the run has written.
-    """
+    from pointillist.plot.style import save_image
 
-    def __init__(self, folder: Path, normalise: str, done: list[str]) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._folder, self._normalise = folder, normalise
-        self.taken: set[str] = set()
-        for name in done:
-            self._path(name)
-
-    def _path(self, name: str) -> Path:
-        """The file for the next signal of that name."""
-        file, _, entry = name.partition("[")
-        stem = Path(file).stem + (f"-{entry.rstrip(']')}" if entry else "")
-        unique, number = stem, 2
-        while unique in self.taken:
-            unique, number = f"{stem}-{number}", number + 1
-        self.taken.add(unique)
-        return self._folder / f"{unique}.png"
-
-    def write(self, name: str, signal: NDArray, residual: NDArray, decode: Callable[[], Any]) -> None:
-        """Write one, from the signal and what its codes leave of it; where it was not seen, they are decoded."""
-        import numpy as np
-
-        from pointillist.plot.style import save_image
-
-        fit = signal - residual.reshape(signal.shape)
-        if np.isnan(fit).any():
-            fit = np.where(np.isnan(signal), decode()[0], fit)
-        # Files hold 0 to 1; contrast-normalised signals have no such range, so the signal's own is used.
-        low, high = (0.0, 1.0) if self._normalise == "none" else np.percentile(signal, [0.5, 99.5])
-        pixels = np.round(255 * np.clip((fit - low) / max(high - low, 1e-12), 0, 1)).astype(np.uint8)
-        save_image(np.moveaxis(pixels, 0, -1) if signal.ndim == 3 else pixels, self._path(name))
+    signal = item.signal
+    fit = signal - residual.reshape(signal.shape)
+    if np.isnan(fit).any():
+        fit = np.where(np.isnan(signal), decode()[0], fit)
+    # Files hold 0 to 1; contrast-normalised signals have no such range, so the signal's own is used.
+    low, high = (0.0, 1.0) if normalise == "none" else np.percentile(signal, [0.5, 99.5])
+    pixels = np.round(255 * np.clip((fit - low) / max(high - low, 1e-12), 0, 1)).astype(np.uint8)
+    save_image(np.moveaxis(pixels, 0, -1) if signal.ndim == 3 else pixels, path)

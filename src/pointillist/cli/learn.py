@@ -23,6 +23,7 @@ from pointillist.cli.console import (
     leaving,
     number,
     say,
+    say_left_out,
     show_log,
     warn,
 )
@@ -63,7 +64,6 @@ Boundary = StrEnum("Boundary", "same valid full circular")
 VALIDATIONS = 12
 _PLAN_STEPS = 2
 _SHOWN = 4  # signals in a report
-_NAMED = 20  # skipped files that the summary names; the model file lists all of them
 
 
 def _sampled(value: str) -> Any:
@@ -469,7 +469,4 @@ def _summarise(model: pt.BatchCSC | pt.OnlineCSC, used: str, skipped: dict[str, 
     judged = [info["validation_objective"] for info in model.history_ if "validation_objective" in info]
     if judged:
         say(f"objective of the held-out signals {number(judged[0])} → {number(judged[-1])}")
-    if skipped:
-        say(f"left out {count(len(skipped), 'signal')}:", *[f"  {why}" for why in list(skipped)[:_NAMED]])
-        if len(skipped) > _NAMED:
-            say(f"  and {len(skipped) - _NAMED} more, which the model file lists")
+    say_left_out(list(skipped), "model")

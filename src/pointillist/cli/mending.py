@@ -6,8 +6,9 @@ import logging
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -76,27 +77,6 @@ class Task:
     factor: int = 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """The options that all these commands share."""
-
-    paths: list[Path]
-    output: Path | None
-    penalty: Any
-    filters: str | None
-    reference: Path | None
-    compare: Path | None
-    crop: str | None
-    preview: bool
-    overwrite: bool
-    jobs: int
-    device: str
-    recursive: bool | None
-    on_error: str
-    mask: Path | None = None
-    save_mask: Path | None = None
-
-
 @dataclass(frozen=True)
 class Crop:
     """A rectangle of a picture, in pixels from its upper left corner."""
@@ -141,8 +121,8 @@ class Job:
 
 def mend_files(given: dict[str, Any], task: Task) -> None:
     """Mend every file that a command was given; the first that cannot be mended stops it unless it shall be skipped."""
-    show_log(quiet=given["quiet"], verbose=given["verbose"])
-    request = Request(**{one.name: given[one.name] for one in fields(Request) if one.name in given})
+    request = SimpleNamespace(**({"mask": None, "save_mask": None} | given))
+    show_log(quiet=request.quiet, verbose=request.verbose)
     crop = None if request.crop is None else Crop.parse(request.crop)
     jobs, failed = _jobs(request, task, crop)
     settings = {"penalty": request.penalty, "n_jobs": request.jobs, "device": request.device, "return_details": True}
@@ -152,7 +132,7 @@ def mend_files(given: dict[str, Any], task: Task) -> None:
         settings["filters"] = pt.load_filters(request.filters) if stored is None else stored
     rows: list[list[str]] = []
     try:
-        with Progress("mending", len(jobs), quiet=given["quiet"]) as progress:
+        with Progress("mending", len(jobs), quiet=request.quiet) as progress:
             for done, job in enumerate(jobs):
                 name = str(job.source) if len(jobs) == 1 else f"{done + 1}/{len(jobs)}: {job.source}"
                 try:
@@ -170,13 +150,13 @@ def mend_files(given: dict[str, Any], task: Task) -> None:
         raise Stopped(undone, getattr(error, "number", None)) from None
     if not rows:
         raise ValueError(f"none of the {count(failed, 'file')} could be mended")
-    if not given["quiet"]:
+    if not request.quiet:
         judged = ["PSNR before", "after"] if request.reference is not None else []
         headings = ["picture", "size", "what", "penalty", "seconds", *judged, "written to"]
         say(table(headings, rows, left=("picture", "written to")))
 
 
-def _jobs(request: Request, task: Task, crop: Crop | None) -> tuple[list[Job], int]:
+def _jobs(request: Any, task: Task, crop: Crop | None) -> tuple[list[Job], int]:
     """Match sources, answers, masks and references, and complain before any work is done.
 
     Returns the jobs, and how many files were found unusable already and skipped.
@@ -222,7 +202,7 @@ def _jobs(request: Request, task: Task, crop: Crop | None) -> tuple[list[Job], i
     return jobs, skipped
 
 
-def _target(request: Request, task: Task, source: Path, inside: Path, several: int) -> Path:
+def _target(request: Any, task: Task, source: Path, inside: Path, several: int) -> Path:
     """The file that an answer is written to; `several` is how many there are, 0 where a single one was named."""
     output, preview = request.output, "-preview.png"
     if output is None:
@@ -287,7 +267,7 @@ def _check_sizes(job: Job, crop: Crop | None, factor: int) -> None:
             )
 
 
-def _check_names(request: Request, jobs: list[Job]) -> None:
+def _check_names(request: Any, jobs: list[Job]) -> None:
     """Raise if an answer cannot be written, or would take the place of an input, another answer or an older file."""
     pairs = [(path, job) for job in jobs for path in (job.target, job.compare, job.save_mask) if path is not None]
     for name, times in Counter(path.resolve() for path, _ in pairs).items():
@@ -314,7 +294,7 @@ def _is_preview(path: Path) -> bool:
         return False
 
 
-def _one(request: Request, job: Job, task: Task, crop: Crop | None, settings: dict[str, Any]) -> list[str]:
+def _one(request: Any, job: Job, task: Task, crop: Crop | None, settings: dict[str, Any]) -> list[str]:
     """Read, mend and write one picture; its line in the table."""
     photograph = pt.read_photograph(job.source)
     for note in photograph.notes:
@@ -418,15 +398,12 @@ def _write_preview(photograph: pt.Photograph, answer: Answer, path: Path) -> Non
 
 def _decibels(reference: pt.Photograph, pixels: NDArray[Any]) -> float:
     """PSNR with the largest value of the type as peak, which is what people quote for photographs."""
-    truth, guess = reference.pixels / np.float32(reference.peak), pixels / np.float32(_peak(pixels))
+    peak = np.iinfo(pixels.dtype).max if pixels.dtype.kind == "u" else 1
+    truth, guess = reference.pixels / np.float32(reference.peak), pixels / np.float32(peak)
     if truth.ndim != guess.ndim:
         truth, guess = (a if a.ndim == 3 else a[..., None] for a in (truth, guess))
     error = float(np.mean(np.square(truth - guess, dtype=np.float32), dtype=np.float64))
     return float("inf") if error == 0 else -10 * float(np.log10(error))
-
-
-def _peak(pixels: NDArray[Any]) -> float:
-    return float(np.iinfo(pixels.dtype).max) if pixels.dtype.kind == "u" else 1.0
 
 
 def _draw_comparison(

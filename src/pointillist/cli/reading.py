@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from pointillist.data.damage import OnError, read_each
 from pointillist.data.normalise import contrast_normalise
-from pointillist.data.paths import Found, PathLike, find_files
+from pointillist.data.paths import TABLE_SUFFIXES, Found, PathLike, find_files
 from pointillist.data.sources import CropSource, KeptSource, NormalisedSource, Source, Stream, open_source
 from pointillist.data.sources.base import StoredSource
 from pointillist.data.sources.derived import DEFAULT_CACHE
@@ -241,3 +242,17 @@ def wanted_by(
 def box_of(model: Any) -> tuple[int, ...]:
     """Size of a model's filters."""
     return tuple(model.filters_.shape[1 + model.channels :])
+
+
+def file_stem(name: str, taken: set[str]) -> str:
+    """The name of a signal's file, which `taken` takes up: of ``r.npy[3]`` r-3, of the column ``r.csv::left`` r-left."""
+    file, _, entry = name.partition("[")
+    path, _, column = name.partition("::")
+    if Path(path).suffix.lower() in TABLE_SUFFIXES:
+        file, entry = path, re.sub(r"[^\w.-]+", "_", column)
+    stem = Path(file).stem + (f"-{entry.rstrip(']')}" if entry else "")
+    unique, number = stem, 2
+    while unique in taken:
+        unique, number = f"{stem}-{number}", number + 1
+    taken.add(unique)
+    return unique
