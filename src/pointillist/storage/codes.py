@@ -110,34 +110,27 @@ def read_codes(path: str | os.PathLike[str]) -> tuple[SparseCodes, dict[str, Any
     stored = read_arrays(path, _KIND)
     arrays, metadata = stored.arrays, stored.metadata
     try:
-        n_filters, grids = _check(arrays)
-        starts = arrays["offsets"][1:-1]
-        indices, values = np.split(arrays["indices"], starts), np.split(arrays["values"], starts)
-        for index, grid in zip(indices, grids, strict=True):
-            if len(index) and not 0 <= int(index.min()) <= int(index.max()) < n_filters * prod(grid):
+        if unknown := arrays.keys() - {"indices", "values", "offsets", "grids", "n_filters"}:
+            raise ValueError(f"it holds an array {min(unknown)!r}, which codes do not have")
+        flat = check_array(arrays, "indices", "i", (None,))
+        check_array(arrays, "values", "f", flat.shape)
+        offsets = check_array(arrays, "offsets", "i", (None,), least=0)
+        n_signals = len(offsets) - 1
+        ends = (int(offsets[0]), int(offsets[-1])) if len(offsets) else None
+        if ends != (0, len(flat)) or np.any(np.diff(offsets) < 0):
+            raise ValueError(f"array offsets must go up from 0 to {len(flat)}")
+        grids = check_array(arrays, "grids", "i", (n_signals, None) if n_signals else (0,), least=1)
+        n_filters = int(check_array(arrays, "n_filters", "i", (), least=1))
+        if n_filters > _MOST_FILTERS:
+            raise ValueError(f"n_filters must be at most {_MOST_FILTERS:,}, got {n_filters:,}")
+        indices, values = (np.split(arrays[name], offsets[1:-1]) for name in ("indices", "values"))
+        spaces = [tuple(grid) for grid in grids.tolist()]
+        for index, space in zip(indices, spaces, strict=True):
+            if len(index) and not 0 <= int(index.min()) <= int(index.max()) < n_filters * prod(space):
                 raise ValueError("indices lie outside the grid")
-        names = metadata.get("names")
-        return SparseCodes(indices, values, grids, n_filters, names=names), metadata
+        return SparseCodes(indices, values, spaces, n_filters, names=metadata.get("names")), metadata
     except ValueError as error:
         raise ModelFileError(f"{path} is a damaged codes file: {error}") from error
-
-
-def _check(arrays: Mapping[str, NDArray[Any]]) -> tuple[int, list[tuple[int, ...]]]:
-    """The number of filters and the grids, once all arrays of a file are sure to fit each other."""
-    if unknown := arrays.keys() - {"indices", "values", "offsets", "grids", "n_filters"}:
-        raise ValueError(f"it holds an array {min(unknown)!r}, which codes do not have")
-    indices = check_array(arrays, "indices", "i", (None,))
-    check_array(arrays, "values", "f", indices.shape)
-    offsets = check_array(arrays, "offsets", "i", (None,), least=0)
-    n_signals = len(offsets) - 1
-    ends = (int(offsets[0]), int(offsets[-1])) if len(offsets) else None
-    if ends != (0, len(indices)) or np.any(np.diff(offsets) < 0):
-        raise ValueError(f"array offsets must go up from 0 to {len(indices)}")
-    grids = check_array(arrays, "grids", "i", (n_signals, None) if n_signals else (0,), least=1)
-    n_filters = int(check_array(arrays, "n_filters", "i", (), least=1))
-    if n_filters > _MOST_FILTERS:
-        raise ValueError(f"n_filters must be at most {_MOST_FILTERS:,}, got {n_filters:,}")
-    return n_filters, [tuple(grid) for grid in grids.tolist()]
 
 
 def load_codes_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:

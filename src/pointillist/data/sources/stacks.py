@@ -57,14 +57,15 @@ class StackedSource(StoredSource):
         if channel_axis is not None and not (is_integer(channel_axis) and -axes <= channel_axis < axes):
             raise ValueError(f"channel_axis must be None or an axis from {-axes} to {axes - 1}, got {channel_axis!r}")
         self._channel_axis = None if channel_axis is None else int(channel_axis) % axes
+        self._label = f"{self.path}::{self.inside}" if self.inside else str(self.path)
         self._opened: Any = None
         self._lock = threading.Lock()
-        with damage_named(self._label()):
+        with damage_named(self._label):
             shape = tuple(operator.index(axis) for axis in self._array().shape)
         if len(shape) not in (axes, axes + 1) or 0 in shape:
             channels = "" if channel_axis is None else " and channels"
             raise UnreadableFileError(
-                f"cannot read {self._label()}: it must have {axes} or {axes + 1} axes for ndim={ndim}{channels} and hold "
+                f"cannot read {self._label}: it must have {axes} or {axes + 1} axes for ndim={ndim}{channels} and hold "
                 f"something, got shape {shape}"
             )
         self._single = len(shape) == axes
@@ -73,7 +74,7 @@ class StackedSource(StoredSource):
         if self._channel_axis is not None:
             sides = list(self._shape)
             self._shape = (sides.pop(self._channel_axis), *sides)
-        with damage_named(self._label()):
+        with damage_named(self._label):
             to_float(np.empty(0, self._array().dtype), "it")
             itemsize = np.dtype(self._array().dtype).itemsize
             check_claim(prod(shape) * itemsize, self._stored())
@@ -83,13 +84,10 @@ class StackedSource(StoredSource):
     def _open(self) -> Any:
         """Open the array; errors of any kind mean that the file is damaged."""
 
-    def _label(self) -> str:
-        return f"{self.path}::{self.inside}" if self.inside else str(self.path)
-
     def _array(self) -> Any:
         with self._lock:
             if self._opened is None:
-                with damage_named(self._label()):
+                with damage_named(self._label):
                     self._opened = self._open()
             return self._opened
 
@@ -98,7 +96,7 @@ class StackedSource(StoredSource):
         return [file.stat().st_size for file in self._files()]
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._count} signals of {sizes(self._shape)} in {self._label()})"
+        return f"{type(self).__name__}({self._count} signals of {sizes(self._shape)} in {self._label})"
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key not in ("_opened", "_lock")}
@@ -152,7 +150,7 @@ class StackedSource(StoredSource):
 
     def name(self, index: int, epoch: int = 0) -> str:
         check_index(index, len(self))
-        return self._label() if self._single else f"{self._label()}[{index}]"
+        return self._label if self._single else f"{self._label}[{index}]"
 
     def describe(self) -> dict[str, Any]:
         return {

@@ -4,7 +4,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from itertools import chain, islice, repeat
 from typing import Any, ClassVar, TypeVar
@@ -117,11 +117,13 @@ def _ahead(jobs: Iterator[Callable[[], Job]], prefetch: int, threads: int) -> It
         pool.shutdown(wait=True, cancel_futures=True)
 
 
+@dataclass(eq=False)
 class BatchStream:
-    """What the streams of sources and of iterators share: settings, and a place as of the last batch handed out.
+    """Settings that the streams of sources and of iterators share, and a place as of the last batch handed out.
 
     Parameters
     ----------
+    source : Source or IteratorSource
     batch_size : int
         Signals in a batch.
     n_epochs : int
@@ -134,10 +136,16 @@ class BatchStream:
         Batches to read ahead, which bounds the memory that this takes; 0 reads nothing ahead.
     """
 
-    def __init__(self, batch_size: int, n_epochs: int, on_error: OnError, least: Least | None, prefetch: int) -> None:
-        check_on_error(on_error)
-        self.batch_size, self.n_epochs, self.prefetch = batch_size, n_epochs, prefetch
-        self.on_error, self.least = on_error, least
+    source: Any
+    _: KW_ONLY
+    batch_size: int = 1
+    n_epochs: int = 1
+    on_error: OnError = "raise"
+    least: Least | None = None
+    prefetch: int = 2
+
+    def __post_init__(self) -> None:
+        check_on_error(self.on_error)
         self.skipped = Skipped()
         self._epoch, self._offset = 0, 0
 
@@ -151,6 +159,7 @@ class BatchStream:
         self.skipped = Skipped(place["skipped"])
 
 
+@dataclass(eq=False)
 class Stream(BatchStream):
     """Batches of a source, pass after pass, read ahead in background threads.
 
@@ -170,25 +179,14 @@ class Stream(BatchStream):
         Threads that read.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        *,
-        batch_size: int = 1,
-        n_epochs: int = 1,
-        shuffle: bool = True,
-        seed: int = 0,
-        on_error: OnError = "raise",
-        least: Least | None = None,
-        prefetch: int = 2,
-        threads: int = 2,
-    ) -> None:
-        super().__init__(batch_size, n_epochs, on_error, least, prefetch)
-        if len(source) == 0:
+    shuffle: bool = True
+    seed: int = 0
+    threads: int = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.source) == 0:
             raise ValueError("the source is empty: give at least one signal")
-        self.source = source
-        self.shuffle, self.seed, self.threads = shuffle, seed, threads
-        self._order: tuple[int, NDArray] | None = None
         self._looked_at: dict[tuple[int, int], Attempt] = {}
 
     @property
@@ -196,20 +194,14 @@ class Stream(BatchStream):
         """Whether a stream that is taken up again goes on with the same signals."""
         return self.source.exact
 
-    def order(self, epoch: int) -> NDArray:
-        """The signals of a pass in their order; recomputed, never stored."""
-        if self._order is None or self._order[0] != epoch:
-            count = len(self.source)
-            drawn = generator(self.seed, epoch, 2).permutation(count) if self.shuffle else np.arange(count)
-            self._order = (epoch, drawn)
-        return self._order[1]
-
     def unread(self) -> Iterator[UnreadBatch]:
         """Yield the batches to come, unread; whoever reads one calls `hand_out` for it."""
         offset = self._offset
+        count = len(self.source)
         for epoch in range(self._epoch, self.n_epochs):
-            while offset < len(self.source):
-                chosen = self.order(epoch)[offset : offset + self.batch_size]
+            order = generator(self.seed, epoch, 2).permutation(count) if self.shuffle else np.arange(count)
+            while offset < count:
+                chosen = order[offset : offset + self.batch_size]
                 yield UnreadBatch(epoch, offset, tuple(chosen.tolist()))
                 offset += self.batch_size
             offset = 0
@@ -310,6 +302,7 @@ def _as_array(item: Any) -> NDArray:
     return array
 
 
+@dataclass(eq=False)
 class IteratorStream(BatchStream):
     """Batches of an `IteratorSource`: a `Stream` without an order of its own.
 
@@ -325,20 +318,10 @@ class IteratorStream(BatchStream):
 
     exact: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        source: IteratorSource,
-        *,
-        batch_size: int = 1,
-        n_epochs: int = 1,
-        on_error: OnError = "raise",
-        least: Least | None = None,
-        prefetch: int = 2,
-    ) -> None:
-        super().__init__(batch_size, n_epochs, on_error, least, prefetch)
-        if n_epochs > 1 and source.once:
-            raise ValueError(f"n_epochs must be 1 for signals that come only once, got {n_epochs}")
-        self.source = source
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.n_epochs > 1 and self.source.once:
+            raise ValueError(f"n_epochs must be 1 for signals that come only once, got {self.n_epochs}")
         self._begun: Iterator[list[NDArray]] | None = None
 
     def go_to(self, place: dict[str, Any]) -> None:

@@ -120,7 +120,7 @@ class TableSource(StackedSource):
         check_index(index, len(self))
         if self._single or not self.names:
             return super().name(index, epoch)
-        return f"{self._label()}::{self.names[index]}"
+        return f"{self._label}::{self.names[index]}"
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "column": self.inside}
