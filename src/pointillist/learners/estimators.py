@@ -13,7 +13,7 @@ from functools import wraps
 from inspect import signature
 from itertools import pairwise
 from math import ceil, prod
-from typing import Any, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -64,13 +64,14 @@ _NOTHING_FOUND = 3
 """Steps at the start without any code after which the learner says so."""
 
 Callback = Callable[[dict[str, Any]], bool | None]
+Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 class _Listed(type):
     """A class that lists what it is used by: scikit-learn's routing of metadata would fill four screens of ``help``."""
 
     def __dir__(cls) -> list[str]:
-        hidden = {"get_metadata_routing", "set_output", *getattr(cls, "__dataclass_fields__", ())}
+        hidden = {"get_metadata_routing", "set_output", *(one.name for one in fields(cls))}  # type: ignore[arg-type]
         return [
             name
             for name in super().__dir__()
@@ -78,10 +79,23 @@ class _Listed(type):
         ]
 
 
+def _names_checked(fit: Fit) -> Fit:
+    """A `fit` that says of the constructor's arguments where they belong."""
+
+    @wraps(fit)
+    def checked(self: Any, *args: Any, **given: Any) -> Any:
+        for name in (given.keys() - signature(fit).parameters.keys()) & signature(type(self)).parameters.keys():
+            raise TypeError(f"{name} is an argument of {type(self).__name__}(...): set_params({name}={given[name]!r})")
+        return fit(self, *args, **given)
+
+    return checked  # type: ignore[return-value]
+
+
 @dataclass(eq=False, repr=False)
 class ConvolutionalLearner(TransformerMixin, BaseEstimator, metaclass=_Listed):
     """Base of both learners: parameters by name, codes of signals for the learned filters."""
 
+    fit: ClassVar[Callable[..., Any]]
     n_filters: int | list[int] = 100
     filter_size: int | tuple[int, ...] | list[Any] = 11
     penalty: float | ArrayLike = 1.0
@@ -105,19 +119,6 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator, metaclass=_Listed):
         for name in (parameters.keys() - signature(cls).parameters.keys()) & signature(cls.fit).parameters.keys():
             raise TypeError(f"{name} is an argument of fit: {cls.__name__}(...).fit(X, {name}={parameters[name]!r})")
         return super().__new__(cls)
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Let `fit` say of the constructor's arguments where they belong; codes are no table, so nothing wraps them."""
-        super().__init_subclass__(auto_wrap_output_keys=None, **kwargs)
-        fit = cls.fit
-
-        @wraps(fit)
-        def checked(self: Any, *args: Any, **given: Any) -> Any:
-            for name in (given.keys() - signature(fit).parameters.keys()) & signature(type(self)).parameters.keys():
-                raise TypeError(f"{name} is an argument of {cls.__name__}(...): set_params({name}={given[name]!r})")
-            return fit(self, *args, **given)
-
-        cls.fit = checked  # type: ignore[method-assign]
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """The parameters that differ from their defaults, on one line; arrays by their shapes."""
@@ -173,10 +174,6 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator, metaclass=_Listed):
         """Return a name for each filter, ``filter0`` and so on; `input_features` is not used."""
         check_is_fitted(self, "filters_")
         return np.array([f"filter{k}" for k in range(len(self.filters_))], object)
-
-    def fit(self, X: Any, y: Any = None, *, weights: Signals | None = None) -> Self:
-        """Learn filters from signals `X` with `weights`; `y` is not used."""
-        raise TypeError("BatchCSC and OnlineCSC learn; their base does not")
 
     def transform(self, X: Signals, weights: Signals | None = None) -> SparseCodes:
         """Sparse codes of signals for the learned filters, solved to `tol` over all codes (no sampling).
@@ -391,7 +388,7 @@ class _PrintedLines:
 
 
 @dataclass(eq=False, repr=False)
-class BatchCSC(ConvolutionalLearner):
+class BatchCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are no table
     """Learn filters from a set of signals, all of them at every iteration.
 
     Parameters
@@ -469,6 +466,7 @@ class BatchCSC(ConvolutionalLearner):
 
     max_iter: int = field(default=12, kw_only=True)
 
+    @_names_checked
     def fit(
         self,
         X: Signals,
@@ -547,7 +545,7 @@ def _settled(history: Sequence[dict[str, Any]], min_change: float) -> bool:
 
 
 @dataclass(eq=False, repr=False)
-class OnlineCSC(ConvolutionalLearner):
+class OnlineCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are no table
     """Learn filters from mini-batches; memory does not grow with the number of signals.
 
     Parameters
@@ -633,6 +631,7 @@ class OnlineCSC(ConvolutionalLearner):
     batch_size: int = field(default=1, kw_only=True)
     n_epochs: int | None = field(default=None, kw_only=True)
 
+    @_names_checked
     def fit(
         self,
         X: Signals | Source | Iterable[Any],
