@@ -4,6 +4,8 @@ A seen sample is y_i = Σ_j h_j x_(i − j + c) with the centre c at sample (siz
 ``scipy.signal.convolve(x, h, mode="same")`` away from the border. Kernels of common blurs stand here too.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import ceil, cos, radians, sin
 

@@ -5,6 +5,8 @@ and descends in float32 and evaluates in float64; `solve_by_rounds` decides who 
 CPU. Signals and filters are rounded to float32, and the certificate is about these.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -91,13 +93,13 @@ class DeviceDescent:
         changed = self.settings.rescaled(power)
         return self if changed is self.settings else replace(self, settings=changed)
 
-    def prepare(self, problem: Problem) -> "DeviceState":
+    def prepare(self, problem: Problem) -> DeviceState:
         """Lay out what all signals of the problem share, and move it to the device."""
         as_volume(problem.geometry.signal)
         return DeviceState(problem, open_device(self.device))
 
     def solve(
-        self, state: "DeviceState", signals: Sequence[NDArray], *, n_jobs: int = 1, start: SparseCodes | None = None
+        self, state: DeviceState, signals: Sequence[NDArray], *, n_jobs: int = 1, start: SparseCodes | None = None
     ) -> Result:
         """Solve for the codes of signals (channels, *space), from zero or from `start`."""
         device, engine = state.device, state.engine
