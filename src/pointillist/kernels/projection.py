@@ -61,16 +61,6 @@ def project(basis, signal, inside, energy):
 
 
 @relaxed
-def add_energies(signal, out):
-    """out[t] += Σ x² over the channels of a signal (channels, n), in float64."""
-    for channel in range(len(signal)):
-        given = signal[channel]
-        for t in range(len(given)):
-            sample = np.float64(given[t])
-            out[t] += sample * sample
-
-
-@relaxed
 def take_product(basis, inside, signal, out):
     """out = x − Q y for a signal x (channels, n), y = `inside` (rank, n) and Q (channels, rank), all of one precision."""
     n_channels, rank = basis.shape

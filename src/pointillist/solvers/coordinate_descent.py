@@ -29,6 +29,7 @@ from pointillist.problem import Certificate, Problem, certificate, inner, relati
 from pointillist.reprs import shown
 from pointillist.solvers.base import Result, check_numbers, judge, merge_results
 from pointillist.solvers.certificate import DualBound
+from pointillist.solvers.one_dimensional import can_follow, solve_following
 from pointillist.solvers.scanning import DescentState, NearViolators, are_few
 from pointillist.solvers.sweeping import SweepContext
 from pointillist.validation import is_integer
@@ -137,13 +138,15 @@ class CoordinateDescent:
 
         Several signals are solved side by side; threads share a single large one.
         """
-        from pointillist.solvers.correlated import LineWorkingSet
-
-        kind = LineWorkingSet if len(state.problem.geometry.grid) == 1 else HostWorkingSet
+        if can_follow(state.problem):
+            found, is_crowded = solve_following(state.problem, self, signals, start, n_jobs)
+            if not is_crowded:
+                return found
+            start = found.codes
 
         def one(i: int, mapper: Mapper) -> Result:
             begin = None if start is None else (start.indices[i], start.values[i])
-            return solve_by_rounds(kind(self, state, i, signals[i], begin, mapper), self)
+            return solve_by_rounds(HostWorkingSet(self, state, i, signals[i], begin, mapper), self)
 
         least = TUNING.thread_products_with_ridge if self.ridge > 0 else TUNING.thread_products
         if len(signals) >= n_jobs or n_jobs == 1 or state.scan_size < least:

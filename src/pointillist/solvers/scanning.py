@@ -1,7 +1,7 @@
 """Scans: for every position the filter with the largest |Dᵀr| / λ, bounds on how that changes, and the codes that come near.
 
-Few filters are correlated by sums over their samples, large ones by transforms, filters of rank one over channels by mixing
-the channels first, and sampled codes one by one or in blocks. Which way takes less is decided by counts alone.
+Few filters are correlated by sums over their samples, large ones by transforms, and sampled codes one by one or
+in blocks. Which way takes less is decided by counts alone.
 
 Between two scans of all codes violators are looked for among those that nearly violated in the last one (`NearViolators`).
 What these tell is no bound, since others may violate by now. It says where to descend, and when a scan of all codes and a
@@ -21,8 +21,6 @@ from pointillist.kernels.vectors import FILTERS_A_BLOCK, width_of
 from pointillist.parallel import Mapper
 from pointillist.problem import Geometry, Problem
 from pointillist.solvers.fourier_scan import FourierScan, is_worth_transforms
-from pointillist.solvers.products import overlap_table
-from pointillist.solvers.separable import SeparableScan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,28 +87,13 @@ class DescentState:
     @property
     def can_screen(self) -> bool:
         """Whether some positions can be scanned alone, for less than all of them take."""
-        return self.problem.drawn is None and self.separable is None and self.transforms is None
-
-    @cached_property
-    def separable(self) -> SeparableScan | None:
-        """The scan of mixed channels where the filters allow it and it takes fewer operations."""
-        return SeparableScan.of(self.problem) if self._is_whole else None
-
-    @cached_property
-    def followed(self) -> SeparableScan | None:
-        """The scan of one-dimensional signals whose correlations can be followed."""
-        return SeparableScan.plain(self.problem) if self.problem.geometry.channels == 1 else self.separable
+        return self.problem.drawn is None and self.transforms is None
 
     @cached_property
     def transforms(self) -> FourierScan | None:
         """The scan by transforms where that takes fewer operations."""
-        is_worth = self._is_whole and self.separable is None and is_worth_transforms(self.problem)
+        is_worth = self._is_whole and is_worth_transforms(self.problem)
         return FourierScan(self.problem) if is_worth else None
-
-    @cached_property
-    def overlaps(self) -> NDArray:
-        """Inner products of the filters at all shifts, for signals of one dimension."""
-        return overlap_table(self.problem.filters) if self.separable is None else self.separable.overlaps.table
 
     @cached_property
     def scan_size(self) -> int:
@@ -145,10 +128,10 @@ class DescentState:
         """
         if self.transforms is not None:
             return self.transforms.rounding(residual)
-        terms = self.problem.filters[0].size + 2 if self.separable is None else self.separable.terms
-        return scan_rounding(
-            self.problem, terms, float(np.sqrt(np.max(box_sums(geometry, residual**2)))), residual.dtype
-        )
+        unit = float(np.finfo(residual.dtype).eps) / 2
+        largest = float(np.sqrt(np.max(box_sums(geometry, residual**2))))
+        terms = self.problem.filters[0].size + 2
+        return terms * unit * self.problem.largest_norm * largest / self.problem.smallest_penalty
 
     def scan(self, residual: NDArray, best: NDArray, winner: NDArray, mapper: Mapper) -> None:
         """For every position the largest |Dᵀr| / λ over the (sampled) filters, and which filter it was."""
@@ -156,8 +139,6 @@ class DescentState:
         best[:] = 0
         if not self._is_whole:
             self._scan_drawn(residual, best, winner, mapper)
-        elif self.separable is not None:
-            self.separable.scan(residual, self.row_chunks, self.factors, best, winner, mapper)
         elif self.transforms is not None:
             self.transforms.scan(residual, self.factors, best, winner, mapper)
         elif self._is_narrow:
@@ -292,12 +273,6 @@ class NearViolators:
         """The codes whose ratios exceeded `floor` in the last look."""
         found = [codes[np.abs(some) > floor] for codes, some in zip(self.pieces, self._ratios, strict=True)]
         return np.concatenate(found)
-
-
-def scan_rounding(problem: Problem, terms: float, largest: float, dtype: np.dtype) -> float:
-    """The bound of `DescentState.rounding` for sums of so many terms, from the largest norm of what a filter meets."""
-    unit = float(np.finfo(dtype).eps) / 2
-    return terms * unit * problem.largest_norm * largest / problem.smallest_penalty
 
 
 def are_few(positions: NDArray, every: NDArray) -> bool:

@@ -19,13 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.arrays import as_cupy, is_resident
-from pointillist.kernels.projection import add_energies, project, take_product
+from pointillist.kernels.projection import project, take_product
 from pointillist.large import is_mapped, scratch, walked
 from pointillist.parallel import one_blas_thread
 from pointillist.problem import Problem, inner
 from pointillist.sampling import generator
 from pointillist.solvers.base import Result
-from pointillist.solvers.separable import as_products
 
 _MOST = 0.75
 """The share of the channels that filters may span for a projection to be worth its time."""
@@ -133,52 +132,30 @@ def _split_on_device(basis: Any, signal: Any) -> Split:
 
 def filter_span(filters: NDArray) -> Span | None:
     """The span of the channel patterns of filters (n_filters, channels, *size); None where it is most of the channels."""
-    channels = filters.shape[1]
+    channels, unit = filters.shape[1], float(np.finfo(filters.dtype).eps)
     if channels == 1:
         return None
-    unit = float(np.finfo(filters.dtype).eps)
+    flat = filters.reshape(len(filters), channels, -1).astype(np.float64)
     with one_blas_thread():
-        products = as_products(filters)
-        if products is None:
-            return _span_of_mixtures(filters, unit)
-        left, sizes, _ = np.linalg.svd(products.patterns.T, full_matrices=False)
-        rank = int(np.count_nonzero(sizes > channels * unit * sizes[0]))  # the rest may be rounding
-        if rank > _MOST * channels:
-            return None
-        basis = np.ascontiguousarray(left[:, :rank])
-        along = products.patterns @ basis
-        rest = products.patterns - along @ basis.T
-    shapes = products.shapes.reshape(len(filters), 1, -1)
-    sizes = _norms(shapes)  # those of the filters, up to what they lost
-    missed = np.linalg.norm(rest, axis=1) * sizes + products.lost
-    if not np.all(missed <= _LOST * unit * sizes):
+        # The columns of random mixtures span the same space, up to chance of measure zero, and are few.
+        count = min(_FIRST_GUESS, channels)
+        while True:
+            mix = generator(0, _DRAWS, count).standard_normal((len(flat), flat.shape[2], count))
+            left, sizes, _ = np.linalg.svd((flat @ mix).sum(axis=0), full_matrices=False)
+            rank = int(np.count_nonzero(sizes > channels * unit * sizes[0]))  # the rest may be rounding
+            if rank > _MOST * channels or rank == 0:
+                return None
+            if rank < count or count == channels:
+                break
+            count = min(2 * count, channels)
+        # Mixtures carry rounding of the largest of them; one more turn through the columns leaves that behind.
+        basis = np.linalg.qr((flat @ (flat.transpose(0, 2, 1) @ left[:, :rank])).sum(axis=0))[0]
+        inside = basis.T @ flat
+        rest = basis @ inside
+    rest -= flat
+    missed, norms = (np.sqrt(np.einsum("kcs,kcs->k", one, one)) for one in (rest, flat))
+    if not np.all(missed <= _LOST * unit * norms):
         return None
-    return Span(filters, basis, along[:, :, None] * shapes, float(np.max(missed)))
-
-
-def _span_of_mixtures(filters: NDArray, unit: float) -> Span | None:
-    """Find the span of filters of any rank; `unit` is that of their rounding."""
-    channels, columns = filters.shape[1], _columns(filters)
-    # The columns of random mixtures span the same space, up to chance of measure zero, and are few.
-    count = min(_FIRST_GUESS, channels)
-    while True:
-        mix = generator(0, _DRAWS, count).standard_normal((columns.shape[1], count))
-        left, sizes, _ = np.linalg.svd(columns @ mix, full_matrices=False)
-        rank = int(np.count_nonzero(sizes > channels * unit * sizes[0]))
-        if rank > _MOST * channels:
-            return None
-        if rank < count or count == channels:
-            break
-        count = min(2 * count, channels)
-    if rank == 0:
-        return None
-    # Mixtures carry rounding of the largest of them; one more turn through the columns leaves that behind.
-    basis = np.linalg.qr(columns @ (columns.T @ left[:, :rank]))[0]
-    rest = columns - basis @ (basis.T @ columns)
-    missed = _norms(np.moveaxis(rest.reshape(channels, len(filters), -1), 0, 1))
-    if not np.all(missed <= _LOST * unit * _norms(filters)):
-        return None
-    inside = np.matmul(basis.T, filters.reshape(len(filters), channels, -1).astype(np.float64))
     return Span(filters, basis, inside, float(np.max(missed)))
 
 
@@ -290,22 +267,13 @@ class Projection:
         return float(moved / self.problem.smallest_penalty + change / objective)
 
 
-def _columns(filters: NDArray) -> NDArray:
-    """The filters as (channels, n_filters · samples), in float64."""
-    return np.moveaxis(filters, 1, 0).reshape(filters.shape[1], -1).astype(np.float64)
-
-
 def _norms(filters: NDArray) -> NDArray:
     return np.linalg.norm(filters.reshape(len(filters), -1).astype(np.float64), axis=1)
 
 
 def _energies(array: NDArray) -> NDArray:
     """Σ x² over the channels of an array (channels, *space), in float64."""
-    if is_resident(array):
-        return (array.astype(np.float64) ** 2).sum(axis=0)
-    out = np.zeros(array.shape[1:])
-    add_energies(_flat(np.ascontiguousarray(array)), out.reshape(-1))
-    return out
+    return np.einsum("c...,c...->...", *[array.astype(np.float64)] * 2)
 
 
 def _largest_box(energy: NDArray, size: tuple[int, ...]) -> float:

@@ -7,7 +7,7 @@ import pointillist as pt
 from pointillist.problem import Geometry, Problem, broadcast_penalty, certificate
 from pointillist.solvers import encoding
 from pointillist.solvers.base import Status
-from pointillist.solvers.spanning import Projection, filter_span
+from pointillist.solvers.channels import Projection, filter_span
 
 
 def low_rank(rng, n_filters, rank, channels, size, dtype=np.float64):
