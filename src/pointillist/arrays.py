@@ -173,7 +173,7 @@ class Rows(list[Any]):
 def rows(array: Any) -> list[Any]:
     """The entries of a C-contiguous array along its first axis, as views; indexing CuPy arrays one by one is slow."""
     if isinstance(array, np.ndarray) or len(array) == 0:
-        return list(array)
+        return Rows(array, array)
     shape, step = array.shape[1:], array.nbytes // len(array)
     return Rows(array, (type(array)(shape, array.dtype, array.data + i * step) for i in range(len(array))))
 

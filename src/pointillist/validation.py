@@ -58,6 +58,8 @@ def as_numbers(given: Any, name: str, dtype: DTypeLike | None = None) -> NDArray
 
 def as_list(given: Any, name: str) -> list[Any]:
     """Anything that can be gone through as a list, but no text; errors call it by `name`."""
+    if type(given) is list:
+        return given.copy()
     if isinstance(given, str | bytes | type) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0:
         raise ValueError(f"{name} must be a list or something like it, got {shown(given)}")
     try:
@@ -267,8 +269,7 @@ class Place:
         """The entries of an array along its first axis, contiguous and in a precision."""
         if is_mapped(whole):
             return [converted(one, dtype) for one in whole]
-        whole = np.ascontiguousarray(whole, dtype)
-        return Rows(whole, whole)
+        return rows(np.ascontiguousarray(whole, dtype))
 
     def seen_only(self, signals: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
         """Copies of the signals that are zero where their weights are."""

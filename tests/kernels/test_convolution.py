@@ -1,4 +1,4 @@
-"""Tests of the convolution kernels that no operator method covers; the rest is in tests/model/test_operators.py."""
+"""Tests of the convolution kernels that no operator method covers; the rest is in tests/test_problem.py."""
 
 import numpy as np
 import pytest

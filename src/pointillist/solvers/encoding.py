@@ -59,9 +59,9 @@ def encode(
     signals : (n_signals, [channels,] *space) array or list of arrays of any sizes
         Large ones are coded tile by tile, in bounded memory beside the signal, its residual and the codes. A memory-mapped
         array (``np.load(file, mmap_mode="r")``, ``tifffile.memmap(file)``) is never read whole: its residual is kept in
-        a temporary file, in the folder that TMPDIR names. Any magnitude will do: extreme ones are divided by a power of
-        two before they are solved for. NaN marks samples that were not seen, where there are no weights; so do the masked
-        samples of a masked array.
+        a temporary file, in the folder that TMPDIR names. Any magnitude will do, of filters as well: what is extreme is
+        divided by powers of two before it is solved for. NaN marks samples that were not seen, where there are no weights;
+        so do the masked samples of a masked array.
     filters : (n_filters, [channels,] *size) array
     penalty : float, (n_filters,) array or array that broadcasts against (n_filters, *grid)
         λ > 0: the price of a code. What you pass is what is used; see `max_penalty` for its scale.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.arrays import Rows, as_cupy, group_by_shape, is_resident, joined, members_of, pieces
+from pointillist.arrays import Rows, as_cupy, group_by_shape, is_resident, joined, members_of, pieces, rows
 from pointillist.codes import SparseCodes
 from pointillist.large import converted, scratch, walked
 from pointillist.problem import Problem
@@ -52,8 +52,8 @@ class Scale:
     def taken(self, signals: list[NDArray], members: Sequence[int], dtype: np.dtype) -> list[NDArray]:
         """Some of the signals in a precision and in this scale."""
         some = members_of(signals, members)
-        if isinstance(some, Rows) and self.signals == 0 and some.whole.dtype == dtype:
-            return some
+        if isinstance(some, Rows) and self.signals == 0:
+            return some if some.whole.dtype == dtype else rows(some.whole.astype(dtype))
         kept = [one.astype(dtype, copy=False) if is_resident(one) else converted(one, dtype) for one in some]
         return [_times_power(one, -self.signals) for one in kept]
 
