@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.kernels import drawing
 from pointillist.kernels.vectors import FILTERS_A_BLOCK
 from pointillist.reprs import shown
 from pointillist.validation import is_number
@@ -185,15 +184,16 @@ def _spread(n_blocks: int, grid: tuple[int, ...], share: float, rng: np.random.G
     shifts = np.array(
         [rng.integers(side, size=n_blocks) for side in sides]
     )  # every block has cells that begin elsewhere
-    lasts, positions = np.empty(n_blocks, np.int64), np.empty(numbers.size, np.int64)
-    steps, rows = np.empty((2, numbers.shape[1]), np.int32), np.empty(int(1 / share) // sides[-1] + 2, np.int64)
-    fill = np.empty(prod(grid[:-1]) + 1, np.int64)
-    found = np.empty((len(fill), counts[-1]), np.int32)
-    drawing.spread(
-        numbers, numbers.dtype.type(share), np.array(sides), shifts, np.array(counts), np.array(grid), lasts, steps, rows,
-        found, fill, positions,
-    )  # fmt: skip
-    return Blocks(np.append(0, lasts[:-1]), lasts, positions[: lasts[-1]])
+    which = (numbers / numbers.dtype.type(share)).astype(np.int64)
+    blocks, cells = np.nonzero(which < prod(sides))
+    within, corners = np.unravel_index(which[blocks, cells], sides), np.unravel_index(cells, counts)
+    places = [
+        side * corner - shift[blocks] + inside
+        for side, corner, shift, inside in zip(sides, corners, shifts, within, strict=True)
+    ]
+    kept = np.all([(place >= 0) & (place < n) for place, n in zip(places, grid, strict=True)], axis=0)
+    positions = np.ravel_multi_index([place[kept] for place in places], grid)
+    return _split(np.sort(blocks[kept] * prod(grid) + positions), n_blocks, prod(grid))
 
 
 def spread_cell(ndim: int, share: float) -> tuple[int, ...]:

@@ -11,11 +11,10 @@ since other programs want its processor too, gets no more items.
 """
 
 import numpy as np
-from llvmlite import ir
 from numba.core import types
-from numba.extending import intrinsic
 
 from pointillist.kernels.compiling import routine, spliced
+from pointillist.kernels.vectors import writes
 from pointillist.system import SYSTEM
 
 MOST_ITEMS = 64
@@ -74,9 +73,10 @@ def take_item(team, rank, n_threads):
         if free == 0:
             return -1
         place = rank * team[_COUNT] // n_threads
-        behind = free >> place << place
-        item = _lowest_bit(behind if behind != 0 else free)
-        if _clear(team, _FREE, 1 << item) & (1 << item) != 0:
+        item = place if free >> place != 0 else 0
+        while free >> item & 1 == 0:
+            item += 1
+        if _keep(team, _FREE, ~(1 << item)) & (1 << item) != 0:
             return item
 
 
@@ -115,61 +115,25 @@ def wait_for_item(team, rank, n_threads):
             _give_way()
 
 
-@intrinsic
-def _load(typingctx, team, place):
+@writes(returns="team")
+def _load(builder, team, place):
     """What stands at a place; what other threads wrote before they wrote that is seen afterwards."""
-
-    def codegen(context, builder, sig, args):
-        return builder.load_atomic(_at(context, builder, sig, args), "acquire", 8)
-
-    return types.int64(team, place), codegen
+    return builder.load_atomic(builder.gep(team.data, [place.value]), "acquire", 8)
 
 
-@intrinsic
-def _store(typingctx, team, place, value):
+@writes()
+def _store(builder, team, place, value):
     """Write to a place; who reads it sees all that this thread wrote before."""
-
-    def codegen(context, builder, sig, args):
-        value = context.cast(builder, args[2], sig.args[2], types.int64)
-        builder.store_atomic(value, _at(context, builder, sig, args), "release", 8)
-        return context.get_dummy_value()
-
-    return types.void(team, place, value), codegen
+    builder.store_atomic(value.value, builder.gep(team.data, [place.value]), "release", 8)
 
 
-@intrinsic
-def _add(typingctx, team, place, value):
+@writes(returns="team")
+def _add(builder, team, place, value):
     """Add to what stands at a place, and return what stood there."""
-
-    def codegen(context, builder, sig, args):
-        value = context.cast(builder, args[2], sig.args[2], types.int64)
-        return builder.atomic_rmw("add", _at(context, builder, sig, args), value, "acq_rel")
-
-    return types.int64(team, place, value), codegen
+    return builder.atomic_rmw("add", builder.gep(team.data, [place.value]), value.value, "acq_rel")
 
 
-@intrinsic
-def _clear(typingctx, team, place, bits):
-    """Clear bits of what stands at a place, and return what stood there."""
-
-    def codegen(context, builder, sig, args):
-        bits = context.cast(builder, args[2], sig.args[2], types.int64)
-        return builder.atomic_rmw("and", _at(context, builder, sig, args), builder.not_(bits), "acq_rel")
-
-    return types.int64(team, place, bits), codegen
-
-
-@intrinsic
-def _lowest_bit(typingctx, bits):
-    """The number of the lowest bit that is set."""
-
-    def codegen(context, builder, sig, args):
-        bits = context.cast(builder, args[0], sig.args[0], types.int64)
-        return builder.cttz(bits, ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(bits), codegen
-
-
-def _at(context, builder, sig, args):
-    place = context.cast(builder, args[1], sig.args[1], types.int64)
-    return builder.gep(context.make_array(sig.args[0])(context, builder, args[0]).data, [place])
+@writes(returns="team")
+def _keep(builder, team, place, bits):
+    """Clear all other bits of what stands at a place, and return what stood there."""
+    return builder.atomic_rmw("and", builder.gep(team.data, [place.value]), bits.value, "acq_rel")

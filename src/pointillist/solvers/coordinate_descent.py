@@ -434,8 +434,9 @@ class HostWorkingSet:
         positions = np.arange(len(best)) if cell == 1 else _best_of_cells(best, self.geometry.grid, cell)
         positions = positions[best[positions] > best.dtype.type(floor)]
         if self.state.transforms is not None and self.settings.ridge == 0:
-            most = max(int(TUNING.new_codes * len(self.codes)), len(best) // 8, 1)
-            positions = np.sort(positions[np.argsort(-best[positions], kind="stable")[:most]])
+            most = max(TUNING.new_codes * len(self.codes), len(best) / 8, 1)
+            if len(positions) > most:
+                positions = np.sort(positions[np.argsort(-best[positions], kind="stable")[: int(most)]])
         fresh = winner[positions].astype(np.int64) * self.geometry.n_positions + positions
         self.codes, self.values = merge(
             self.codes, self.values, fresh, self.geometry.n_positions, self.problem.n_filters
