@@ -1,10 +1,15 @@
 """Circular signals as a device pads them, checked on the host against the geometry of the CPU."""
 
+import re
+from contextlib import nullcontext
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from pointillist.cuda import engine
-from pointillist.cuda.plan import as_volume
+from pointillist.cuda.device import source
+from pointillist.cuda.plan import as_volume, make_plan
 from pointillist.problem import Geometry
 
 CASES = [((9,), (4,)), ((7, 10), (3, 6)), ((5, 6, 8), (5, 1, 4))]
@@ -65,3 +70,70 @@ def test_what_lies_behind_is_cleared():
     array = np.ones((1, 1, 5, 7))
     engine.clear(array, (1, 4, 5))
     assert array.sum() == 20
+
+
+class Array(np.ndarray):
+    """A NumPy array in the place of one of CuPy's."""
+
+    def get(self):
+        return np.asarray(self)
+
+
+class HostDevice:
+    """A device whose arrays are NumPy's, and whose kernels only record with how many arguments they are launched."""
+
+    has_tensor_cores = True
+    cupy = SimpleNamespace(**vars(np))
+    cupy.zeros = lambda *given: np.zeros(*given).view(Array)
+    cupy.asarray = lambda *given: np.asarray(*given).view(Array)
+
+    def __init__(self, shared_limit=227 * 1024):
+        self.launched, self.shared_limit = {}, shared_limit
+
+    def use(self):
+        return nullcontext()
+
+    def upload(self, arrays):
+        return np.stack(arrays)
+
+    def upload_all(self, arrays):
+        return arrays
+
+    def kernel(self, name, shape, flags, shared):
+        def launch(grid, threads, arguments, shared_mem):
+            self.launched[name] = len(arguments)
+
+        return launch
+
+
+def _parameters():
+    """How many parameters each kernel of the sources takes."""
+    kernels = re.findall(r'extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\(([^)]*)\)', source())
+    return {name: parameters.count(",") + 1 for name, parameters in kernels}
+
+
+@pytest.mark.parametrize("shared_limit", [227 * 1024, 20 * 1024])
+@pytest.mark.parametrize("around", [False, True])
+@pytest.mark.parametrize("sampled", [False, True])
+def test_kernels_are_launched_with_as_many_arguments_as_they_take(shared_limit, around, sampled):
+    """What they compute is tested where there is a device."""
+    device, size = HostDevice(shared_limit), (1, 5, 5)
+    grid = (1, 90, 90)
+    plan = make_plan(grid, size, 1, 4, shared_limit, around=around)
+    sample = np.arange(0, 4 * plan.n_positions, 3) if sampled else None
+    engine_ = engine.Engine(device, plan, np.ones((4, 1, *size)), np.ones((4, 1)), (0, 2, 2), sample=sample)
+    space = grid[1:] if around else (94 - 4, 94 - 4)
+    group = engine.SignalGroup(engine_, [np.ones((1, *space), np.float32)] * 2)
+    active = np.arange(2)
+    group.begin([np.array([0, 3]), np.array([6])], [np.ones(2), np.ones(1)])
+    group.look(active, engine_.has_tensor_scan)
+    group.look(active)
+    group.enlarge(active, 2, np.ones(2))
+    group.descend(active, np.full(2, 1.0), np.ones(2), 2, 1)
+    group.prune(active, 0.1)
+    group.codes[...], group.values[...] = 0, 0
+    expected = {"appraise"} if engine_.appraises else {"fill", "subtract", "finish"}
+    expected |= {"measure", "scan", "boxes", "enlarge", "descend", "prune"} | ({"mark"} if sampled else set())
+    assert expected <= set(device.launched)
+    parameters = _parameters()
+    assert {name: parameters[name] for name in device.launched} == device.launched

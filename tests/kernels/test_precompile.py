@@ -30,6 +30,7 @@ def empty(monkeypatch, tmp_path):
     precompile.end_compiling()
 
 
+@pytest.mark.slow
 def test_what_is_compiled_beforehand_is_what_a_step_of_learning_needs(empty):
     """The step runs in a process of its own, which finds all kernels on disk: loading one counts as none."""
     precompile.begin_compiling(11)
