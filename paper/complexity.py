@@ -22,7 +22,7 @@ from pointillist.solvers import CoordinateDescent, SampledADMM
 TITLE = "Complexity: time against p, K, M and D"
 SAMPLING = 0.1
 SLACK = 0.15
-"""How far a fitted exponent may exceed the claimed one: fits over a few sizes are no better than that."""
+"""Excess of a fitted exponent over the claimed one that is allowed: fits over a few sizes are no better than that."""
 
 ADMM, OURS, FFT, UPDATE = "ADMM with conjugate gradients", "our default solver", "frequency domain", "filter update"
 CLAIMED = {"p": 1.0, "K": 1.0, "M": 1.0, "D": 1.0}
@@ -131,7 +131,7 @@ def _verdicts(fits: dict[tuple[str, str], float]) -> list[Verdict]:
 
 
 def bounded_verdict(claim: str, paper: str, found: dict[str, float], claimed: dict[str, float]) -> Verdict:
-    """Whether no fitted exponent lies clearly above the claimed one."""
+    """Verdict that no fitted exponent lies clearly above the claimed one."""
     above = [axis for axis in claimed if found[axis] > claimed[axis] + SLACK]
     limits = ", ".join(f"{axis} {claimed[axis]:.0f}" for axis in claimed)
     which = "none lies" if not above else " and ".join(above) + (" lies" if len(above) == 1 else " lie")

@@ -30,11 +30,11 @@ ADMM, OURS, FFT = "the paper's ADMM", "our default solver", "frequency domain"
 SIX = 5.0
 """Times as fast that count as about six."""
 GOOD_ENOUGH = 0.05
-"""How much higher than with all codes the objective may end for a sampling rate to be "good enough"."""
+"""Excess of the last objective over that with all codes, relative, up to which a sampling rate is "good enough"."""
 SETTLED = 0.02
 """Change over the last two iterations below which learning counts as converged."""
 ORDERED = 0.01
-"""How much two objectives must differ before their order counts."""
+"""Relative difference of two objectives from which on their order counts."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Learned:
 
 
 BySolver = dict[str, dict[float, Learned]]
-"""What was learned with the paper's solver and ours, for every sampling rate."""
+"""Learners with the paper's solver and ours, for every sampling rate."""
 
 
 def run(lab: Lab) -> Outcome:
@@ -202,7 +202,7 @@ def quality_verdicts(learned: BySolver) -> list[Verdict]:
 
 
 def distance_in_words(excess: float) -> str:
-    """How far the worst of several objectives lies above or below another."""
+    """Distance of the worst of several objectives above or below another, in words."""
     return f"at most {100 * excess:.1f} % above" if excess > 0 else f"at least {-100 * excess:.1f} % below"
 
 
@@ -223,7 +223,7 @@ def _constant_part(lab: Lab) -> float:
 
 
 def _race(lab: Lab) -> tuple[Table, Verdict]:
-    """How long our learner takes to the level of the frequency-domain one, both valued by the exact coder."""
+    """Time of our learner to the level of the frequency-domain one, both valued by the exact coder."""
     scale, start, name = lab.scale, lab.inputs.start(lab.scale.n_filters), rivals.rival_name()
     lab.say(f"race against {name} for {scale.rival_seconds:.0f} s")
     rival = rivals.learn_batch(lab.inputs.train, start, scale.rival_seconds)

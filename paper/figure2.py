@@ -118,7 +118,7 @@ def _verdicts(learned: Learned, judged: Judged, one_pass: dict[str, int]) -> lis
 
 
 def level_verdict(rival: str, spent: float, level: float, ours: Trajectory, judged: list[Judgement]) -> Verdict:
-    """How much sooner our defaults have the quality that a rival has after one pass."""
+    """Verdict on the time in which our defaults have the quality that a rival has after one pass."""
     when = first_at_most(ours.seconds, [one.objective for one in judged], level)
     return speed_verdict(
         f"The quality after one pass of {rival} is reached at least six times as fast (our defaults)",

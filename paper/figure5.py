@@ -15,7 +15,7 @@ ORDER = 8.0
 """Times as fast that count as about one order of magnitude."""
 
 Judged = dict[str, list[Judgement]]
-"""What the filters along a trajectory are worth, by its name."""
+"""Judgements of the filters along a trajectory, by its name."""
 
 
 def run(lab: Lab) -> Outcome:
@@ -66,7 +66,7 @@ def _table(paths: tuple[Trajectory, ...], judged: Judged) -> Table:
 
 
 def _bottleneck(few: Trajectory, many: Trajectory, judged: Judged) -> Verdict:
-    """Whether the small dictionary stops to gain while the large one ends higher."""
+    """Verdict that the small dictionary stops to gain while the large one ends higher."""
     early = next(i for i, seen in enumerate(few.seen) if seen >= few.seen[-1] / 4)
     before, last, larger = judged[few.name][early].psnr, judged[few.name][-1].psnr, judged[many.name][-1].psnr
     gain, ahead = last - before, larger - last

@@ -1,4 +1,4 @@
-"""What is measured on: the paper's images where a folder holds them, crops of the shipped photographs otherwise.
+"""Images of the measurements: the paper's where a folder holds them, crops of the shipped photographs otherwise.
 
 Everything is contrast-normalised, as in the paper.
 """

@@ -23,12 +23,12 @@ LARGE = 0.1
 
 Images = Sequence[NDArray] | NDArray
 Due = Callable[[int], bool]
-"""Whether the filters are kept after the step of that number."""
+"""True where the filters are kept after the step of that number."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a dictionary is worth on some images."""
+    """Worth of a dictionary on some images."""
 
     objective: float  # of all images together
     psnr: float  # their mean, in dB
@@ -65,7 +65,7 @@ def quiet_encode(images: Images, filters: NDArray, penalty: float = PENALTY, **o
 
 @dataclass
 class Trajectory:
-    """What a learner reached, and when: seconds of learning, signals seen, and its filters then."""
+    """Progress of a learner: seconds of learning, signals seen, and its filters then."""
 
     name: str
     seconds: list[float] = field(default_factory=list)

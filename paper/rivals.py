@@ -44,17 +44,17 @@ held-out images that results are reported for: as kind to SPORCO as can be."""
 
 
 def has_sporco() -> bool:
-    """Whether SPORCO is installed."""
+    """True where SPORCO is installed."""
     return find_spec("sporco") is not None
 
 
 def rival_name() -> str:
-    """What the frequency-domain learners of this run are called."""
+    """Name of this run's frequency-domain learners."""
     return f"SPORCO {installed('sporco')}" if has_sporco() else "our own frequency-domain reference"
 
 
 def rival_words() -> str:
-    """What the frequency-domain learners of this run are, and why, for the record."""
+    """Name of this run's frequency-domain learners, with the reason for them."""
     return rival_name() if has_sporco() else f"{rival_name()}, as SPORCO is not installed"
 
 
@@ -64,7 +64,7 @@ def tuned_name() -> str:
 
 
 def online_note() -> str:
-    """How the online rivals are set, for whoever judges the comparison."""
+    """Settings of the online rivals in words, for whoever judges the comparison."""
     usual, better = DEFAULT.first, TUNED.first
     if not has_sporco():
         return (
@@ -140,7 +140,7 @@ class SporcoBatch:
         self._learner.solve()
 
     def trajectory(self, name: str, marks: Iterable[float]) -> Trajectory:
-        """Where it was when its clock first showed the marks, in seconds, or at the end."""
+        """States when its clock first showed the marks, in seconds, or at the end."""
         found, last = Trajectory(name), len(self.snapshots)
         reached = (next((i for i, (spent, _) in enumerate(self.snapshots, 1) if spent >= mark), last) for mark in marks)
         for count in sorted(set(reached)):

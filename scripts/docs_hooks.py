@@ -1,4 +1,4 @@
-"""What the site's build does beyond Markdown: pages made from code and records, inserts, mathematics."""
+"""Steps of the site's build beyond Markdown: pages made from code and records, inserts, mathematics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs between systems: each branch is taken here, on whatever system the tests run."""
+"""Tests of the differences between systems: each branch is taken here, on whatever system the tests run."""
 
 import ctypes
 import os
@@ -25,7 +25,7 @@ def on(monkeypatch):
 
 
 class TestMemory:
-    """How much memory a process has taken."""
+    """Memory that a process has taken."""
 
     def test_figures_of_this_process(self):
         assert system.memory_peak() > 10**7

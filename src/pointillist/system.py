@@ -87,7 +87,7 @@ def machine() -> str | None:
 
 
 def is_running(process: int) -> bool:
-    """Whether a process with this number may still run; where the system does not tell, it may."""
+    """False where no process with this number runs; true too where the system does not tell."""
     if SYSTEM == "win32":  # where a signal to find out would end it
         return True
     try:

@@ -277,7 +277,7 @@ def leaving(undone: str) -> Iterator[None]:
 
 
 def is_interruption(error: BaseException | None) -> bool:
-    """Whether an error is a signal on its way out, or came up on that way, as when a file is closed twice."""
+    """True for an error that is a signal on its way out, or came up on that way, as when a file is closed twice."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None

@@ -286,7 +286,7 @@ def _check_names(request: Any, jobs: list[Job]) -> None:
 
 
 def _is_preview(path: Path) -> bool:
-    """Whether a file is an earlier preview."""
+    """True for a file that an earlier preview wrote."""
     try:
         with Image.open(path) as image:
             return image.info.get(_PREVIEW_MARK[0]) == _PREVIEW_MARK[1]
