@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -72,6 +73,7 @@ def _check_flags(**given: Any) -> None:
             raise ValueError(f"{name} must be True or False, got {shown(value)}")
 
 
+@dataclass(eq=False, repr=False)
 class CSC:
     """Recurring waveforms of a recording: what they look like on the head and in time, and when they occur.
 
@@ -140,36 +142,20 @@ class CSC:
     ((3, 2), (2, 3000))
     """
 
-    def __init__(
-        self,
-        n_filters: int = 20,
-        duration: float = 0.5,
-        penalty: float = 0.1,
-        *,
-        noise_cov: Any = None,
-        rank: int | None = 1,
-        nonnegative: bool = True,
-        robust: Any = None,
-        n_passes: int = 10,
-        tol: float | None = None,
-        n_jobs: int | None = -1,
-        device: str = "cpu",
-        random_state: int | np.random.Generator | None = None,
-    ) -> None:
-        self.n_filters = n_filters
-        self.duration = duration
-        self.penalty = penalty
-        self.noise_cov = noise_cov
-        self.rank = rank
-        self.nonnegative = nonnegative
-        self.robust = robust
-        self.n_passes = n_passes
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.device = device
-        self.random_state = random_state
-        self.exclude: list[int] = []
-        self._check()
+    n_filters: int = 20
+    duration: float = 0.5
+    penalty: float = 0.1
+    _: KW_ONLY
+    noise_cov: Any = None
+    rank: int | None = 1
+    nonnegative: bool = True
+    robust: Any = None
+    n_passes: int = 10
+    tol: float | None = None
+    n_jobs: int | None = -1
+    device: str = "cpu"
+    random_state: int | np.random.Generator | None = None
+    exclude: list[int] = field(default_factory=list, init=False)
 
     def fit(
         self,
@@ -200,12 +186,8 @@ class CSC:
             least 2.
         reject_by_annotation : bool
             Whether samples with an annotation that begins with "bad" are not looked at: their weight is zero.
-
-        Returns
-        -------
-        self
         """
-        self._check()
+        self.__post_init__()
         _check_flags(reject_by_annotation=reject_by_annotation)
         raw, rate = is_raw(inst), inst.info["sfreq"]
         if tstep is not None and not raw:
@@ -238,7 +220,7 @@ class CSC:
         self.objective_, self.gap_ = certify(self.model_, source)
         return self
 
-    def _check(self) -> None:
+    def __post_init__(self) -> None:
         """Check the parameters; errors name the argument and say what it should be."""
         for name in ("n_filters", "n_passes", *(() if self.rank is None else ("rank",))):
             value = getattr(self, name)
@@ -562,10 +544,6 @@ class CSC:
             Where the channels lie; None is where they lay in the fit.
         show : bool
             Whether to open a window where there is a screen.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
         """
         self._check_fitted()
         _check_flags(show=show)
@@ -580,10 +558,6 @@ class CSC:
             Filters; None is all of them.
         show : bool
             Whether to open a window where there is a screen.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
         """
         self._check_fitted()
         _check_flags(show=show)
@@ -610,10 +584,6 @@ class CSC:
             For Raw: first sample and the one after the last. A float counts seconds. The first ten seconds by default.
         show : bool
             Whether to open a window where there is a screen.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
         """
         self._check_fitted()
         _check_flags(show=show)
@@ -643,10 +613,6 @@ class CSC:
             For Raw: first sample and the one after the last. A float counts seconds. The first ten seconds by default.
         show : bool
             Whether to open a window where there is a screen.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
         """
         self._check_fitted()
         _check_flags(show=show)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,23 +143,12 @@ def certify(model: OnlineCSC, source: WindowSource) -> tuple[float, float]:
     return objective, gap
 
 
-@dataclass(frozen=True)
-class Waveforms:
-    """The leading term pattern ⊗ shape of each filter.
+class Waveforms(NamedTuple):
+    """The leading term pattern ⊗ shape of each filter."""
 
-    Attributes
-    ----------
-    patterns : (n_filters, n_channels) array
-        What the channels show, in their own units, when a code of one has its peak.
-    shapes : (n_filters, n_times) array
-        Courses in time, whose largest absolute sample is 1.
-    peaks : (n_filters,) int array
-        Which sample that is.
-    """
-
-    patterns: NDArray
-    shapes: NDArray
-    peaks: NDArray
+    patterns: NDArray  # (n_filters, n_channels), in the channels' own units when a code of one has its peak
+    shapes: NDArray  # (n_filters, n_times), whose largest absolute sample is 1
+    peaks: NDArray  # (n_filters,) int, which sample that is
 
 
 def waveforms_of(filters: NDArray, sensors: Sensors) -> Waveforms:
