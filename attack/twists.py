@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import pointillist as pt
 from benchmarks import problems
 from pointillist.problem import Geometry
-from pointillist.solvers.tiles import TiledDescent
+from pointillist.solvers.large_signals import TiledDescent
 
 Rng = np.random.Generator
 Twist = Callable[[Rng, Problem], None]

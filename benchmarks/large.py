@@ -21,7 +21,7 @@ from benchmarks.inputs import PENALTY
 from benchmarks.tables import Table
 from pointillist.plot.machine import peak_mb
 from pointillist.problem import Geometry
-from pointillist.solvers.tiles import Blocks
+from pointillist.solvers.large_signals import Blocks
 
 _NEAR = 5  # samples on either side of a border: where filters of both sides overlap
 

@@ -10,7 +10,7 @@ from PIL import Image
 from pointillist import Robust, load, load_codes, open_source, recovery_score
 from pointillist.cli import reading
 from pointillist.data.sources import stacks
-from pointillist.solvers import tiles
+from pointillist.solvers import large_signals
 from pointillist.storage import load_codes_metadata
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")
@@ -100,7 +100,7 @@ def test_large_recordings_stay_in_files(cli, stored, monkeypatch, layout):
     assert cli("learn", stored / "first.npy", "--channels", "first", *LEARN, "-o", stored / "m").code == 0
     words = ["--channels", layout, "--tol", "1e-4", "-q", "-o"]
     assert cli("encode", stored / "m", stored / f"{layout}.npy", *words, stored / "small").code == 0
-    for module in (stacks, tiles, reading):
+    for module in (stacks, large_signals, reading):
         monkeypatch.setattr(module, "LARGE", 1000)
     assert cli("encode", stored / "m", stored / f"{layout}.npy", *words, stored / "large").code == 0
     one, two = (load_codes_metadata(stored / name)["signals"][0] for name in ("small", "large"))

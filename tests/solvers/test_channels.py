@@ -160,7 +160,7 @@ def test_extreme_magnitudes(scale):
 
 def test_large_signals_in_files_are_coded_by_tiles(tmp_path, monkeypatch):
     rng = np.random.default_rng(5)
-    monkeypatch.setattr("pointillist.solvers.tiles.LARGE", 1000)
+    monkeypatch.setattr("pointillist.solvers.large_signals.LARGE", 1000)
     filters = low_rank(rng, 3, 1, 24, (16,), np.float32)
     signals = sparse_signals(rng, filters, 1, (3000,), dtype=np.float32)
     np.save(tmp_path / "recording.npy", signals)

@@ -22,7 +22,7 @@ from pointillist.anomalies.surprise import (
 )
 from pointillist.learners.estimators import ConvolutionalLearner
 from pointillist.reprs import ShortRepr, shown
-from pointillist.solvers.tiles import Progress
+from pointillist.solvers.large_signals import Progress
 from pointillist.validation import Signals, check_arguments, is_number, trusted
 
 

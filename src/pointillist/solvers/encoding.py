@@ -28,9 +28,9 @@ from pointillist.sampling import ALL, Draws, Sampling, as_draws, draw_sample, se
 from pointillist.solvers import make_solver
 from pointillist.solvers.base import Result, Solver, Status, merge_results
 from pointillist.solvers.channels import Projection, Span, differs_by_channel, filter_span
+from pointillist.solvers.large_signals import Progress, by_tiles
 from pointillist.solvers.on_device import decode_resident, of_kind, on_device
 from pointillist.solvers.scaling import by_scale
-from pointillist.solvers.tiles import Progress, by_tiles
 from pointillist.validation import Signals, as_filters, as_numbers, check_arguments, stay_resident, trusted
 
 

@@ -7,8 +7,7 @@ import pointillist as pt
 from pointillist.problem import Geometry, Problem, certificate
 from pointillist.solvers import CoordinateDescent, encoding
 from pointillist.solvers.base import Status
-from pointillist.solvers.blocks import Blocks
-from pointillist.solvers.tiles import TiledDescent, by_tiles
+from pointillist.solvers.large_signals import Blocks, TiledDescent, by_tiles
 
 SHAPES = [((300,), (5,), 32), ((70, 83), (4, 5), 16), ((12, 20, 18), (2, 3, 3), 5)]
 
@@ -132,7 +131,7 @@ def test_what_tiles_cannot_do_is_refused(reference):
 
 def test_encode_takes_tiles_for_large_signals_and_files(reference, tmp_path, monkeypatch):
     """One call for signals of all sizes; what lives in a file stays there."""
-    monkeypatch.setattr("pointillist.solvers.tiles.LARGE", 2000)
+    monkeypatch.setattr("pointillist.solvers.large_signals.LARGE", 2000)
     rng = np.random.default_rng(6)
     filters = reference.filters(rng, 4, 1, (5, 5), np.float32)[:, 0]
     np.save(tmp_path / "big.npy", (100 * rng.standard_normal((60, 70))).astype(np.int16))
@@ -155,7 +154,7 @@ def test_a_large_circle_is_solved_whole(reference, monkeypatch):
     filters = reference.filters(rng, 4, 1, (5, 5), np.float32)[:, 0]
     image = rng.standard_normal((1, 60, 70)).astype(np.float32)
     whole = encoding.encode(image, filters, 0.4, boundary="circular")
-    monkeypatch.setattr("pointillist.solvers.tiles.LARGE", 2000)
+    monkeypatch.setattr("pointillist.solvers.large_signals.LARGE", 2000)
     found = encoding.encode(image, filters, 0.4, boundary="circular")
     assert found.objective[0] == whole.objective[0]
 
