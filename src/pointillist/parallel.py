@@ -94,20 +94,13 @@ def effective_jobs(n_jobs: int | None) -> int:
         )
     if n_jobs is None or n_jobs > 0:
         return int(joblib.effective_n_jobs(n_jobs))
-    return max(_fair_share() + 1 + int(n_jobs), 1)
-
-
-def _fair_share() -> int:
-    """Cores that the caller may use: all of them, or a fair number of them in a worker of joblib."""
     cores = int(min(joblib.effective_n_jobs(-1), joblib.cpu_count()))
-    backend, _ = get_active_backend()
-    if not getattr(backend, "nesting_level", 0):
-        return cores
-    if isinstance(threading.current_thread(), PoolThread):
-        workers = sum(isinstance(thread, PoolThread) for thread in threading.enumerate())
-        return max(cores // workers, 1)
-    # joblib tells the processes that it starts by this variable how many threads each of them may have.
-    return min(cores, int(os.environ.get("NUMBA_NUM_THREADS", 1)))
+    if getattr(get_active_backend()[0], "nesting_level", 0):  # in a worker of joblib
+        if isinstance(threading.current_thread(), PoolThread):
+            cores = max(cores // sum(isinstance(thread, PoolThread) for thread in threading.enumerate()), 1)
+        else:  # joblib tells the processes that it starts by this variable how many threads each of them may have
+            cores = min(cores, int(os.environ.get("NUMBA_NUM_THREADS", 1)))
+    return max(cores + 1 + int(n_jobs), 1)
 
 
 def parallel(work: Callable[[Item], Answer], items: Iterable[Item], n_jobs: int) -> list[Answer]:

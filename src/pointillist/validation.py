@@ -334,30 +334,28 @@ def stay_resident(signals: Any, device: str) -> bool:
 def place_of(signals: Any, weights: Any, device: str, *, move: bool = False) -> Iterator[tuple[Any, Any, Place]]:
     """Signals and weights, and the place where they are checked: a device if they live there and it is asked for.
 
-    Everything else comes to the host. With `move` one array of several signals goes to the device, where it is checked
-    faster, if that has plenty of room.
+    Everything else comes to the host. With `move` one array of eight signals or more goes to the device, where it is
+    checked faster, if it takes a tenth of the free memory at most.
     """
-    stays = stay_resident(signals, device)
-    if not stays and not (move and weights is None and not is_cpu(device) and _moves_whole(signals, device)):
-        yield _on_host(signals), _on_host(weights), HOST
+    stays, moves = stay_resident(signals, device), False
+    if not stays and move and weights is None and not is_cpu(device):
+        plain = type(signals) is np.ndarray and signals.dtype.kind in "fiub" and not is_mapped(signals)
+        if plain and signals.ndim > 1 and len(signals) >= 8 and signals.size > 0:
+            taken = signals.size * kept_precision(signals.dtype).itemsize
+            moves = taken <= 0.1 * open_device(device).free_memory()
+    if not stays and not moves:
+        host = [
+            [to_host(one) for one in given] if isinstance(given, list | tuple) else to_host(given)
+            for given in (signals, weights)
+        ]
+        yield host[0], host[1], HOST
         return
     opened = open_device(device)
     opened.settle()  # whoever made the arrays may still be at it, on a stream of its own
     with opened.use():
-        yield signals if stays else opened.upload(signals, kept_precision(signals.dtype)), weights, DevicePlace(opened)
+        given = opened.upload(signals, kept_precision(signals.dtype)) if moves else signals
+        yield given, weights, DevicePlace(opened)
         opened.wait()  # the solver's streams are others
-
-
-def _moves_whole(signals: Any, device: str) -> bool:
-    """Whether signals of the host are one array of eight or more that takes a tenth of a device's free memory at most."""
-    plain = type(signals) is np.ndarray and signals.dtype.kind in "fiub" and signals.ndim > 1 and not is_mapped(signals)
-    if not plain or len(signals) < 8 or signals.size == 0:
-        return False
-    return signals.size * kept_precision(signals.dtype).itemsize <= 0.1 * open_device(device).free_memory()
-
-
-def _on_host(arrays: Any) -> Any:
-    return [to_host(one) for one in arrays] if isinstance(arrays, list | tuple) else to_host(arrays)
 
 
 def trusted(
@@ -404,21 +402,20 @@ def checked_signals(
             )
     if len(several) == 0:
         raise ValueError(f"{name} is empty: give at least one signal")
-    if not hasattr(several, "ndim"):
-        return [_one_signal(place, one, f"{name}[{i}]", ndim, channels) for i, one in enumerate(several)]
-    _check_samples(several, name)
-    return place.split(several if channels else several[:, None], kept_precision(several.dtype))
-
-
-def _one_signal(place: Place, given: Any, name: str, ndim: int, channels: bool) -> Any:
-    array = place.array(given, name)
-    _check_samples(array, name)
-    if array.ndim != channels + ndim:
-        raise ValueError(
-            f"{name} must have {channels + ndim} axes, got shape {array.shape}; the filters have {ndim} dimensions"
-        )
-    array = array if channels else array[None]
-    return place.full(array, array.shape, kept_precision(array.dtype))
+    if hasattr(several, "ndim"):
+        _check_samples(several, name)
+        return place.split(several if channels else several[:, None], kept_precision(several.dtype))
+    signals = []
+    for i, given in enumerate(several):
+        array = place.array(given, f"{name}[{i}]")
+        _check_samples(array, f"{name}[{i}]")
+        if array.ndim != wanted - 1:
+            raise ValueError(
+                f"{name}[{i}] must have {wanted - 1} axes, got shape {array.shape}; the filters have {ndim} dimensions"
+            )
+        array = array if channels else array[None]
+        signals.append(place.full(array, array.shape, kept_precision(array.dtype)))
+    return signals
 
 
 def _check_samples(array: Any, name: str) -> None:

@@ -134,7 +134,11 @@ def by_scale(
     solver: Solver,
 ) -> list[tuple[list[int], Scale]]:
     """Numbers of the signals that share shape and scale, in order of appearance, and that scale."""
-    of_filters = _filter_powers(filters)
+    flat = filters.reshape(len(filters), -1).astype(np.float64)
+    peaks = np.max(np.abs(flat), axis=1)
+    peaks[peaks == 0] = 1  # squares of very large or small samples leave even float64
+    norms = np.maximum(np.linalg.norm(flat / peaks[:, None], axis=1), 1)
+    of_filters = np.rint(np.log2(norms) + np.log2(peaks)).astype(np.int64)
     if _with_curvature(solver, 1) is not solver:  # one ridge, or one ρ, for the codes of all filters
         if np.ptp(of_filters) > 40:
             raise ValueError(
@@ -163,15 +167,6 @@ def _with_curvature(solver: Solver, power: int) -> Solver:
     """The solver for w ‖d‖² divided by a power of two; itself where none of its settings depends on that."""
     rescaled = getattr(solver, "rescaled", None)
     return solver if rescaled is None or power == 0 else rescaled(power)
-
-
-def _filter_powers(filters: NDArray) -> NDArray:
-    """Exponents of two nearest to the norms of the filters; zero for filters of zeros."""
-    flat = filters.reshape(len(filters), -1).astype(np.float64)
-    peaks = np.max(np.abs(flat), axis=1, keepdims=True)  # squares of very large or small samples leave even float64
-    peaks[peaks == 0] = 1
-    norms = np.linalg.norm(flat / peaks, axis=1)
-    return np.rint(np.log2(np.maximum(norms, 1)) + np.log2(peaks[:, 0])).astype(np.int64)
 
 
 def _powers(sizes: NDArray | np.floating, step: int) -> NDArray:
