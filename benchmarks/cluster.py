@@ -1,7 +1,7 @@
 """Two workers against one on this machine, and what a step costs: ``python -m benchmarks.cluster [--quick]``.
 
 Every worker is a process with one thread that reads its own part of a file; the client has no thread to spare on two cores,
-as it would on a cluster. The figures feed the cost model in docs/cluster.md and scripts/simulate_cluster.py.
+as it would on a cluster. The figures feed the cost model in docs/cluster.md.
 """
 
 from __future__ import annotations

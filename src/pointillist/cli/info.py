@@ -57,6 +57,8 @@ def info(
 
     In folders and patterns, files of others are passed over.
     """
+    from rich.table import Table
+
     from pointillist.cli.reading import found_files
 
     show_log()
@@ -79,18 +81,14 @@ def info(
     for position, facts in enumerate(every):
         if position:
             say("")
-        say(_table(_codes_lines(facts) if facts["kind"] in ("codes", "part") else _lines(facts)))
-
-
-def _table(lines: list[tuple[str, str]]) -> Any:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in lines:
-        table.add_row(name, value)
-    return table
+        lines = _codes_lines(facts) if facts["kind"] in ("codes", "part") else _model_lines(facts)
+        drawn = Table(box=None, pad_edge=False, show_header=False)
+        drawn.add_column(style="bold", no_wrap=True)
+        drawn.add_column(overflow="fold")
+        for name, value in lines.items():
+            if value:
+                drawn.add_row(name, value)
+        say(drawn)
 
 
 def _facts(path: Path) -> dict[str, Any]:
@@ -167,80 +165,48 @@ def _codes_facts(path: Path) -> dict[str, Any]:
     }
 
 
-def _codes_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+def _codes_lines(facts: dict[str, Any]) -> dict[str, str]:
     from pointillist.reprs import sizes
 
-    grids = [sizes(grid) for grid in facts["grids"]]
-    names = facts["names"] or []
-    part = facts["kind"] == "part"
-    lines = [
-        (
-            "codes",
-            f"{facts['file']}{', a part of a run that has not ended: go on with encode --resume' if part else ''}",
-        ),
-        ("signals", f"{facts['signals']:,}, on grids of {', '.join(grids[:_NAMED])}{_more(len(grids))}"),
-        ("filters", f"{facts['filters']:,}"),
-        ("non-zeros", f"{facts['nonzeros']:,}, {facts['type']}"),
-    ]
-    if names:
-        lines.append(("names", f"{', '.join(names[:_NAMED])}{_more(len(names))}"))
-    for name in ("model", "penalty", "boundary"):
-        if facts[name] is not None:
-            lines.append((name, str(facts[name])))
-    if facts["preprocessing"]:
-        lines.append(("preprocessing", ", ".join(f"{k} {v}" for k, v in facts["preprocessing"].items())))
-    if facts["statuses"]:
-        lines.append(("status", ", ".join(f"{amount} {status}" for status, amount in facts["statuses"].items())))
-    if facts["largest_gap"] is not None:
-        lines.append(("largest gap", f"{facts['largest_gap']:.1e}"))
-    if facts["skipped"]:
-        lines.append(("left out", count(len(facts["skipped"]), "signal")))
-    return lines
+    part = ", a part of a run that has not ended: go on with encode --resume" if facts["kind"] == "part" else ""
+    gap = facts["largest_gap"]
+    return {
+        "codes": f"{facts['file']}{part}",
+        "signals": f"{facts['signals']:,}, on grids of {_first([sizes(grid) for grid in facts['grids']])}",
+        "filters": f"{facts['filters']:,}",
+        "non-zeros": f"{facts['nonzeros']:,}, {facts['type']}",
+        "names": _first(facts["names"] or []),
+        **{name: str(facts[name] or "") for name in ("model", "penalty", "boundary")},
+        "preprocessing": _settings(facts["preprocessing"]),
+        "status": ", ".join(f"{amount} {status}" for status, amount in facts["statuses"].items()),
+        "largest gap": "" if gap is None else f"{gap:.1e}",
+        "left out": count(len(facts["skipped"]), "signal") if facts["skipped"] else "",
+    }
 
 
-def _more(amount: int) -> str:
-    return f" and {amount - _NAMED:,} more" if amount > _NAMED else ""
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+def _model_lines(facts: dict[str, Any]) -> dict[str, str]:
     from pointillist.reprs import filters_in_words
 
-    shape, last, extra = facts["filters"]["shape"], facts["last"], facts["extra"]
-    lines = [
-        (facts["kind"], facts["file"]),
-        ("written", f"{facts['created']} by pointillist {facts['pointillist_version']}"),
-        (
-            "filters",
-            f"{filters_in_words(shape, facts['parameters'].get('channels') is True)}, {facts['filters']['type']}",
-        ),
-    ]
-    if facts["class"] is not None:
-        steps = f"{facts['n_iter']} steps, {facts['n_seen']} signals seen, seed {facts['seed']}"
-        lines.append(("learned by", f"{facts['class']}, {steps}"))
-    if facts["kind"] == "checkpoint":
-        lines.append(("run", _run_words(facts["run"])))
-    lines.append(("preprocessing", ", ".join(f"{k} {v}" for k, v in facts["preprocessing"].items()) or "not recorded"))
-    data = _mapping(extra.get("data"))
-    if data:
-        paths = data.get("paths")
-        where = ", ".join(map(str, paths)) if isinstance(paths, list) else str(paths)
-        lines.append(("learned from", f"{data.get('signals')} signals of {where}"))
-    if last:
-        lines.append(("seconds", f"{last['seconds']:.1f}"))
-        lines.append(("last step", f"objective {_number(last['objective'])}, {last['nnz']:,} non-zeros"))
-    if facts["held_out_objective"] is not None:
-        lines.append(("held-out objective", _number(facts["held_out_objective"])))
-    if extra.get("stopped_early"):
-        lines.append(("stopped early", "yes"))
-    named = ("n_filters", "filter_size", "random_state")
-    rest = {k: v for k, v in facts["parameters"].items() if k not in named}
-    if rest:
-        lines.append(("parameters", ", ".join(f"{k} {json.dumps(v)}" for k, v in rest.items())))
-    return lines
+    last, extra, data = facts["last"], facts["extra"], _mapping(facts["extra"].get("data"))
+    filters = filters_in_words(facts["filters"]["shape"], facts["parameters"].get("channels") is True)
+    steps = f"{facts['class']}, {facts['n_iter']} steps, {facts['n_seen']} signals seen, seed {facts['seed']}"
+    paths = data.get("paths")
+    where = ", ".join(map(str, paths)) if isinstance(paths, list) else str(paths)
+    unnamed = {k: v for k, v in facts["parameters"].items() if k not in ("n_filters", "filter_size", "random_state")}
+    return {
+        facts["kind"]: facts["file"],
+        "written": f"{facts['created']} by pointillist {facts['pointillist_version']}",
+        "filters": f"{filters}, {facts['filters']['type']}",
+        "learned by": "" if facts["class"] is None else steps,
+        "run": _run_words(facts["run"]) if "run" in facts else "",
+        "preprocessing": _settings(facts["preprocessing"]) or "not recorded",
+        "learned from": f"{data.get('signals')} signals of {where}" if data else "",
+        "seconds": f"{last['seconds']:.1f}" if last else "",
+        "last step": f"objective {_number(last['objective'])}, {last['nnz']:,} non-zeros" if last else "",
+        "held-out objective": "" if facts["held_out_objective"] is None else _number(facts["held_out_objective"]),
+        "stopped early": "yes" if extra.get("stopped_early") else "",
+        "parameters": ", ".join(f"{k} {json.dumps(v)}" for k, v in unnamed.items()),
+    }
 
 
 def _run_words(run: dict[str, Any]) -> str:
@@ -251,6 +217,19 @@ def _run_words(run: dict[str, Any]) -> str:
         f"in pass {place['epoch'] + 1} of {run['fit']['n_epochs']}, {count(place['offset'], 'signal')} into it{left_out}; "
         "it has not ended: go on with learn --resume"
     )
+
+
+def _first(words: list[str]) -> str:
+    more = f" and {len(words) - _NAMED:,} more" if len(words) > _NAMED else ""
+    return f"{', '.join(words[:_NAMED])}{more}"
+
+
+def _settings(named: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in named.items())
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _number(value: float | None) -> str:
