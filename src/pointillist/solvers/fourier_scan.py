@@ -107,7 +107,9 @@ class FourierScan:
         padded = np.moveaxis(padded.reshape(groups, TOGETHER, *filters.shape[1:]), (1, 3), (-1, -2))
         spectra = np.empty((groups, filters.shape[1], *turned, TOGETHER), filters.dtype)
         for place in np.ndindex(spectra.shape[:2]):
-            spectra[place] = _transformed(padded[place] / float(prod(turned)), turned)
+            real, imaginary = np.split(padded[place] / float(prod(turned)), 2, axis=-1)
+            found = fft.ifftn(real + 1j * imaginary, turned, range(len(turned)), norm="forward")
+            spectra[place] = np.concatenate([found.real, found.imag], axis=-1)
         return spectra
 
     @cached_property
@@ -202,18 +204,3 @@ class FourierScan:
             LANES, lines[-1], numbers, flat_offsets(reached[:-1], strides[:-1]), kept[-1], factors,
             TOGETHER if len(factors) > TOGETHER else 0, group * TOGETHER, self.problem.nonnegative, x, y, best, winner,
         )  # fmt: skip
-
-
-def _transformed(samples: NDArray, shape: tuple[int, ...]) -> NDArray:
-    """Transforms of samples (*space, TOGETHER), with zeros behind them up to a shape."""
-    numbers, reached = np.zeros((*shape, TOGETHER)), list(samples.shape[:-1])
-    numbers[tuple(map(slice, reached))] = samples
-    strides, (x, y) = strides_of(shape), np.empty((2, max(shape) * TOGETHER))
-    for axis in reversed(range(len(shape))):  # along axes that are not transformed yet, all beyond is zero
-        reached[axis] = 1
-        line = fourier.line_of(shape[axis], np.float64)
-        fourier.transform_lines(
-            LANES, line, numbers.reshape(-1), flat_offsets(reached, strides), int(strides[axis]), x, y
-        )
-        reached[axis] = shape[axis]
-    return numbers
