@@ -8,7 +8,7 @@ import pytest
 from pointillist.problem import ConvolutionOperator, Geometry, certificate
 from pointillist.sampling import KINDS, Draws, Sample, draw_sample
 from pointillist.solvers import CoordinateDescent, scanning
-from pointillist.solvers.scanning import DescentState, box_sums, clean_positions
+from pointillist.solvers.scanning import DescentState, box_sums
 from pointillist.validation import BOUNDARIES
 
 TOGETHER = [kind for kind in KINDS if kind != "codes"]
@@ -121,14 +121,6 @@ def test_the_gap_of_few_rounds_with_a_ridge_is_a_bound(kind, boundary, reference
     best = reference.lasso(matrix, x, block.penalty_at(block.sample))
     assert found.gap[0] > 0
     assert found.objective[0] * (1 - found.gap[0]) <= best.objective * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("boundary", BOUNDARIES)
-@pytest.mark.parametrize(("signal", "size"), [((30,), (7,)), ((9, 12), (4, 3)), ((5, 6, 7), (2, 3, 4))])
-def test_positions_are_clean_without_weights_as_with_ones(boundary, signal, size):
-    geometry = Geometry(signal, size, 2, boundary)
-    ones = geometry.spread(np.ones((2, *signal), np.float32))
-    np.testing.assert_array_equal(clean_positions(geometry, None), clean_positions(geometry, ones))
 
 
 @pytest.mark.parametrize("boundary", BOUNDARIES)

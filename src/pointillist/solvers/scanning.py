@@ -59,24 +59,21 @@ class DescentState:
     problem: Problem
 
     @cached_property
-    def is_masked(self) -> bool:
-        """Whether so many codes are sampled that all of them are scanned faster, the others masked."""
+    def is_whole(self) -> bool:
+        """Whether all codes are scanned: where so many are sampled that this is faster, the others are masked."""
         drawn = self.problem.drawn
-        if drawn is None or len(drawn) <= TUNING.dense * self.problem.operator.n_codes:
+        if drawn is None:
+            return True
+        if len(drawn) <= TUNING.dense * self.problem.operator.n_codes:
             return False
         # What was drawn together takes its share of the time, unless transforms scan all codes in less.
         return drawn.blocks is None or is_worth_transforms(self.problem)
-
-    @property
-    def _is_whole(self) -> bool:
-        """Whether all codes are scanned, masked or not."""
-        return self.problem.drawn is None or self.is_masked
 
     @cached_property
     def factors(self) -> NDArray:
         """1/λ as (n_filters padded to whole blocks, 1 or n_positions), zero for what is padded or masked."""
         problem, rows = self.problem, whole_blocks(self.problem.n_filters)
-        if self.is_masked:
+        if self.is_whole and problem.drawn is not None:
             out = np.zeros((rows, problem.geometry.n_positions), problem.filters.dtype)
             out.reshape(-1)[problem.sample] = 1 / problem.penalty_at(problem.sample)
         else:
@@ -92,14 +89,14 @@ class DescentState:
     @cached_property
     def transforms(self) -> FourierScan | None:
         """The scan by transforms where that takes fewer operations."""
-        is_worth = self._is_whole and is_worth_transforms(self.problem)
+        is_worth = self.is_whole and is_worth_transforms(self.problem)
         return FourierScan(self.problem) if is_worth else None
 
     @cached_property
     def scan_size(self) -> int:
         """Products that a scan takes."""
         problem = self.problem
-        share = 1.0 if self._is_whole else max(len(problem.drawn or ()), 1) / problem.operator.n_codes
+        share = 1.0 if self.is_whole else max(len(problem.drawn or ()), 1) / problem.operator.n_codes
         return int(share * problem.filters.size * problem.geometry.n_positions)
 
     @cached_property
@@ -137,7 +134,7 @@ class DescentState:
         """For every position the largest |Dᵀr| / λ over the (sampled) filters, and which filter it was."""
         problem = self.problem
         best[:] = 0
-        if not self._is_whole:
+        if not self.is_whole:
             self._scan_drawn(residual, best, winner, mapper)
         elif self.transforms is not None:
             self.transforms.scan(residual, self.factors, best, winner, mapper)
@@ -290,15 +287,3 @@ def box_sums(geometry: Geometry, flat: NDArray) -> NDArray:
         kernels.window_sums(sums.reshape(len(out), -1, prod(after)), width, out)
         sums = out.reshape(*before, length, *after)
     return sums
-
-
-def clean_positions(geometry: Geometry, padded_weights: NDArray | None) -> NDArray:
-    """Which positions have a box whose samples all have weight one; without weights, whose box leaves no signal."""
-    if padded_weights is not None:
-        return box_sums(geometry, (padded_weights != 1).astype(np.float32)).ravel() < 0.5
-    clean = np.ones((), bool)
-    for n, side, offset, length in zip(geometry.signal, geometry.filter, geometry.offset, geometry.grid, strict=True):
-        begin = np.arange(length)
-        inside = (begin >= offset) & (begin + side <= offset + n) | (geometry.boundary == "circular")
-        clean = clean[..., None] & inside
-    return clean.ravel()

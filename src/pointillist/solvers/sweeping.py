@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from itertools import product
 from math import prod
 
@@ -20,7 +20,7 @@ from pointillist.kernels.sweep import MEMORY, Codes, Effort, Scene, Strips, desc
 from pointillist.kernels.threads import MOST_ITEMS, disperse, make_team
 from pointillist.parallel import Mapper, SharedMap
 from pointillist.problem import Geometry, Problem
-from pointillist.solvers.scanning import clean_positions
+from pointillist.solvers.scanning import box_sums
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,33 +171,17 @@ class SweepContext:
     def __init__(self, problem: Problem, i: int, mapper: Mapper) -> None:
         self.problem, self.mapper = problem, mapper
         self.field = field_of(problem.geometry, TUNING.strip_positions)
-        self.given = problem.weights_of(i)
+        geometry, dtype, given = problem.geometry, problem.filters.dtype, problem.weights_of(i)
+        if given is None:
+            given = np.ones((geometry.channels, *geometry.signal), dtype)
+        self.weights = geometry.spread(given.astype(dtype, copy=False))  # flat and padded
+        self._laid_weights = self.field.laid(self.weights)
+        self._is_binary = bool(np.all((self.weights == 0) | (self.weights == 1)))
+        self._clean = (
+            box_sums(geometry, (self.weights != 1).astype(np.float32)).ravel() < 0.5
+        )  # whole boxes of weight one
+        self._steps = np.zeros((MEMORY + 1, len(self._laid_weights)), dtype)  # room for those of extrapolated sweeps
         self._alone = False  # since a helper was late
-
-    @cached_property
-    def weights(self) -> NDArray:
-        """The weights as a flat padded signal."""
-        geometry, dtype = self.problem.geometry, self.problem.filters.dtype
-        given = np.ones((geometry.channels, *geometry.signal), dtype) if self.given is None else self.given
-        return geometry.spread(given.astype(dtype))
-
-    @cached_property
-    def _laid_weights(self) -> NDArray:
-        return self.field.laid(self.weights)
-
-    @cached_property
-    def _steps(self) -> NDArray:
-        """Room for the steps of extrapolated sweeps."""
-        return np.zeros((MEMORY + 1, len(self._laid_weights)), self.problem.filters.dtype)
-
-    @cached_property
-    def _clean(self) -> NDArray:
-        """Which positions have a whole box of weight one."""
-        return clean_positions(self.problem.geometry, None if self.given is None else self.weights)
-
-    @cached_property
-    def _is_binary(self) -> bool:
-        return self.given is None or bool(np.all((self.given == 0) | (self.given == 1)))
 
     def codes(self, codes: NDArray, values: NDArray, raised: float = 1.0) -> Codes:
         """What sweeps need of codes in the order of their positions, with penalties `raised` so many times.
@@ -220,10 +204,9 @@ class SweepContext:
         """
         problem, layout, tuning, dtype = self.problem, self.problem.operator.layout, TUNING, codes.values.dtype
         strips, laid = self.field.strips(positions), self.field.laid(residual)
-        steps = self._steps if effort.extra > 0 else np.zeros((MEMORY + 1, 0), dtype)
         scene = Scene(
             layout.run_lanes, layout.runs, self.field.offsets, codes, dtype.type(ridge), problem.nonnegative, laid,
-            self._laid_weights, strips, make_memory(steps, len(positions), len(strips.reached)),
+            self._laid_weights, strips, make_memory(self._steps, len(positions), len(strips.reached)),
             abreast=2 if len(self.field.offsets) <= tuning.runs_in_turns else 1,
             most=tuning.digits / float(np.finfo(dtype).eps),
         )  # fmt: skip
