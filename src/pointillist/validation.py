@@ -253,10 +253,6 @@ class Place:
 
     xp: Any = np
 
-    def several(self, given: Any, name: str) -> Any:
-        """Signals or weights as an array or a list of what is like arrays; errors call them by `name`."""
-        return as_several(given, name)
-
     def array(self, given: Any, name: str) -> Any:
         """Anything like an array of real numbers as an array of this place; errors call it by `name`."""
         return as_numbers(given, name)
@@ -287,9 +283,6 @@ class DevicePlace(Place):
 
     def __init__(self, device: Device) -> None:
         self.device, self.xp = device, device.cupy
-
-    def several(self, given: Any, name: str) -> Any:
-        return given
 
     def array(self, given: Any, name: str) -> Any:
         return self.device.take(given, name)
@@ -386,7 +379,7 @@ def checked_signals(
     Without `channels` the arrays have no such axis. What was float64 stays so, everything else becomes float32; NaN and
     infinity pass (see `take_seen`). Errors call the signals by `name`.
     """
-    several = place.several(signals, name)
+    several = as_several(signals, name) if place is HOST else signals
     if not hasattr(several, "ndim") and (not isinstance(several, Sequence) or isinstance(several, str | bytes)):
         raise ValueError(f"{name} must be an array or a list of arrays, got {type(several).__name__}")
     wanted = 1 + channels + ndim
@@ -481,7 +474,7 @@ def as_weights(
     """
     if weights is None:
         return None
-    several = place.several(weights, "weights")
+    several = as_several(weights, "weights") if place is HOST else weights
     if hasattr(several, "ndim"):
         several = place.array(several, "weights")
         first = tuple(signals[0].shape)

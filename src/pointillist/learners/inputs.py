@@ -72,7 +72,10 @@ def as_arrays(X: Any, channels: bool) -> Any:
 
 
 def to_learn_from(X: Any, filter_size: Any, channels: bool) -> tuple[Any, int]:
-    """Signals as an array or a list of arrays, and their number of spatial axes; axes that seem mistaken are noticed."""
+    """Signals as an array or a list of arrays, and their number of spatial axes; axes that seem mistaken are noticed.
+
+    The filter size tells that number if it is a tuple, the signals do otherwise.
+    """
     X = as_arrays(X, channels)
     sides = filter_size if isinstance(filter_size, list) else [filter_size]
     if sides and all(isinstance(side, Integral) for side in sides) and len(X) > 0 and not any_resident(X):
@@ -84,21 +87,16 @@ def to_learn_from(X: Any, filter_size: Any, channels: bool) -> tuple[Any, int]:
                 UserWarning,
                 stacklevel=2,
             )
-    return X, spatial_axes(X, filter_size, channels)
-
-
-def spatial_axes(X: Any, filter_size: Any, channels: bool) -> int:
-    """Spatial dimensions, from the filter size if that tells, from the signals otherwise."""
     if isinstance(filter_size, tuple) and filter_size:
         if not all(is_integer(side) and side > 0 for side in filter_size):
             raise ValueError(f"filter_size must be a positive integer or a tuple of them, got {shown(filter_size)}")
-        return len(filter_size)
+        return X, len(filter_size)
     if len(X) == 0:
         raise ValueError("X is empty: give at least one signal")
     axes = len(shape_of(X[0], "X[0]"))
     if axes < 1 + channels:
         raise ValueError(f"X[0] must have at least {1 + channels} axes, got {axes}; add an axis: X[None]")
-    return axes - int(channels)
+    return X, axes - int(channels)
 
 
 def checked_batch(
@@ -170,11 +168,9 @@ def _looks_like_a_picture(X: NDArray) -> bool:
         part -= np.nanmean(part, axis=0)
         part -= np.nanmean(part, axis=1, keepdims=True)
     part = np.nan_to_num(part, nan=0.0, posinf=0.0, neginf=0.0)
-    return min(_likeness(part), _likeness(part.T)) > 0.3
-
-
-def _likeness(part: NDArray) -> float:
-    """The correlation of every row with the next."""
-    above, below = part[:-1], part[1:]
-    size = np.sqrt(float(np.sum(above**2)) * float(np.sum(below**2)))
-    return float(np.sum(above * below)) / size if np.isfinite(size) and size > 0 else 0.0
+    likeness = []
+    for lines in (part, part.T):  # the correlation of every row, or column, with the next
+        above, below = lines[:-1], lines[1:]
+        size = np.sqrt(float(np.sum(above**2)) * float(np.sum(below**2)))
+        likeness.append(float(np.sum(above * below)) / size if np.isfinite(size) and size > 0 else 0.0)
+    return min(likeness) > 0.3
