@@ -132,7 +132,7 @@ def test_the_objective_is_the_cpus(monkeypatch):
     state = step.start(batch, 0)
     state.filters = state.filters * np.float32(1.5)  # feasible or not is no matter here
     result = encode(signals, state.filters[:, 0], np.linspace(0.5, 1, 6), weights=weights)
-    ours = state.statistics.objectives(step.coded(batch, result), state.filters, state.penalty)
+    ours = state.statistics.objectives(step.codes(batch, result).coded, state.filters, state.penalty)
     np.testing.assert_allclose(ours, result.objective, rtol=1e-6)
 
 

@@ -413,7 +413,9 @@ def resumed_state(learner: Any, step: Step, feed: Any, stored: Stored) -> Learne
         name for name, array in arrays.items() if not np.array_equal(array, stored.arrays.get(name, np.empty(0)))
     ]
     found = [
-        *differences({name: before[name] for name in before if name in both}, parameters, known=True),
+        *differences(
+            {name: before[name] for name in before if name in both}, {name: parameters[name] for name in both}
+        ),
         *[f"{name.removeprefix(PARAMETER).replace('.', '__')} holds other values" for name in changed],
         *differences(then["fit"], now["fit"]),
         *differences(then["data"], now["data"], "data: "),
@@ -452,7 +454,7 @@ def _flat(packed: Mapping[str, Any]) -> dict[str, Any]:
     return flattened
 
 
-def differences(then: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "", *, known: bool = False) -> list[str]:
-    """What a run has become another one by, in words that name each entry; only entries of `then` if these are `known`."""
-    names = [name for name in ({**then} if known else {**then, **now}) if then.get(name) != now.get(name)]
+def differences(then: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Entries by which a run has become another one, in words."""
+    names = [name for name in {**then, **now} if then.get(name) != now.get(name)]
     return [f"{prefix}{name} is {now.get(name)!r}, was {then.get(name)!r}" for name in names]

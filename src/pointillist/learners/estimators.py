@@ -351,10 +351,8 @@ def _warm(step: Step, filters: NDArray | None) -> Step:
     return replace(step, update=replace(step.update, init=filters))
 
 
-def _held_out(step: Step, validation: Signals | None) -> Batch | None:
+def _held_out(step: Step, validation: Signals) -> Batch:
     """Signals that are held out, checked; errors say that it is about these."""
-    if validation is None:
-        return None
     try:
         return step.check(validation)
     except (ValueError, TypeError) as error:
@@ -379,7 +377,7 @@ class _PrintedLines:
     def close(self) -> None:
         """Print the last record, unless that was done."""
         info, self._unsaid = self._unsaid, None
-        if info is None or not self._verbose:
+        if info is None:
             return
         judged = info.get("validation_objective")
         held_out = "" if judged is None else f", held-out objective {judged:.6g}"
@@ -517,7 +515,9 @@ class BatchCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are n
             raise nothing_usable(given.skipped)
         self.skipped_ = noted({}, given.skipped)
         self._note_features(X, given)
-        batch, held_out, printed = placed(given, step.resident), _held_out(step, validation), _PrintedLines(verbose)
+        batch, printed = placed(given, step.resident), _PrintedLines(verbose) if verbose else None
+        held_out = None if validation is None else _held_out(step, validation)
+        callbacks = [*callbacks, printed] if printed else callbacks
         state = step.start(batch, seed_from(self.random_state))
         codes: SparseCodes | None = None
         for _ in range(self.max_iter):
@@ -528,9 +528,10 @@ class BatchCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are n
             codes = result.codes
             info = step.learn(state, step.codes(batch, result), np.ones(len(batch)), begin)
             judged = None if held_out is None else step.objective(state, held_out)
-            if self._record(state, info, [*callbacks, printed], judged) or _settled(state.history, min_change):
+            if self._record(state, info, callbacks, judged) or _settled(state.history, min_change):
                 break
-        printed.close()
+        if printed:
+            printed.close()
         state.sort_by_use()
         publish(self, state)
         return self
@@ -703,7 +704,9 @@ class OnlineCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are 
         if resume and warm_start:
             raise ValueError("warm_start begins a new run and resume goes on with another: leave one of them out")
         step = _warm(step, getattr(self, "filters_", None)) if warm_start else step
-        held_out, printed = _held_out(step, validation), _PrintedLines(verbose)
+        held_out = None if validation is None else _held_out(step, validation)
+        printed = _PrintedLines(verbose) if verbose else None
+        callbacks = [*callbacks, printed] if printed else callbacks
         stored = None if checkpoint is None else checkpoint.begin(resume=resume)
         seed = seed_from(self.random_state) if stored is None else stored.metadata["seed"]
         feed = Feed(
@@ -725,14 +728,15 @@ class OnlineCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are 
                 info = step.learn(state, codes, signal_counts(self.update, state.n_seen, len(codes)), begin)
                 due = held_out is not None and state.step % validation_every == 0
                 judged = step.objective(state, held_out) if held_out is not None and due else None
-                stop = self._record(state, info, [*callbacks, printed], judged)
+                stop = self._record(state, info, callbacks, judged)
                 if keeper is not None:
                     keeper.after_step(state, stop=stop)
                 if stop:
                     break
         if keeper is not None and not stop:
             keeper.finish(state)
-        printed.close()
+        if printed:
+            printed.close()
         self.skipped_ = dict(feed.stream.skipped)
         state.sort_by_use()
         publish(self, state)

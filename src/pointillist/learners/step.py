@@ -408,13 +408,10 @@ class Step:
             **more,
         )
 
-    def coded(self, batch: Batch, result: Result) -> CodedBatch:
-        """A batch and its codes together, for statistics."""
-        return CodedBatch(batch.signals, batch.weights, result.codes, result.residuals, self.boundary)
-
     def codes(self, batch: Batch, result: Result) -> LocalCodes:
         """A batch and its codes together, for `learn`."""
-        return LocalCodes(self.coded(batch, result), float(np.mean(result.gap)), self.n_jobs, batch.numbers)
+        coded = CodedBatch(batch.signals, batch.weights, result.codes, result.residuals, self.boundary)
+        return LocalCodes(coded, float(np.mean(result.gap)), self.n_jobs, batch.numbers)
 
     def learn(
         self, state: LearnerState, codes: LocalCodes | RemoteCodes, counts: NDArray, begin: float
