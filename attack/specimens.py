@@ -167,10 +167,9 @@ def specimens_of_files() -> Iterator[Specimen]:
         yield Specimen("hdf5", ".h5", {"": hdf5(chunks=(1, 8, 9), compression="gzip")})
         yield Specimen("hdf5", ".h5", {"": hdf5(chunks=(1, 4, 4), shuffle=True, fletcher32=True)})
         yield Specimen("hdf5", ".h5", {"": hdf5()})
-    if find_spec("zarr") is not None:
-        for form in (2, 3):
-            yield Specimen("zarr", ".zarr", zarr_store(form))
-            yield Specimen("zarr", ".zip", {"": zipped(zarr_store(form))})
+    for form in (2, 3):
+        yield Specimen("zarr", ".zarr", zarr_store(form))
+        yield Specimen("zarr", ".zip", {"": zipped(zarr_store(form))})
 
 
 def _heif() -> bytes:

@@ -85,11 +85,11 @@ def test_what_was_left_out_is_told():
     assert "Left out" not in [section.title for section in learning_page(plain, []).sections]
 
 
-def test_large_signals_are_shown_by_their_middle(monkeypatch):
-    monkeypatch.setattr("pointillist.plot.learning._LARGEST", {2: 12})
-    model, signals = _fitted((20, 24), 5)
-    row, table = _blocks(learning_page(model, [Example("big", signals[0])]), "Reconstructions")
-    assert (row.blocks[0].before.width, row.blocks[0].before.height) == (12, 12)
+def test_large_signals_are_shown_by_their_middle():
+    model, _ = _fitted((20, 24), 5)
+    big = np.random.default_rng(0).standard_normal((20, 400))
+    row, table = _blocks(learning_page(model, [Example("big", big)]), "Reconstructions")
+    assert (row.blocks[0].before.width, row.blocks[0].before.height) == (384, 20)
     assert table.rows[0][0] == "big (its middle)"
 
 
