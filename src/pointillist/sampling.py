@@ -51,7 +51,8 @@ class Draws:
     def __post_init__(self) -> None:
         if not isinstance(self.kind, str) or self.kind not in KINDS:
             raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {shown(self.kind)}")
-        _check_share(self.share, "share")
+        if not is_number(self.share) or not 0 < self.share <= 1:
+            raise ValueError(f"share must lie in (0, 1], got {shown(self.share)}")
 
 
 Sampling = float | Draws
@@ -118,13 +119,9 @@ def as_draws(sampling: Sampling) -> Draws:
     """Check what people pass as ``sampling``: a number stands for draws of the default kind."""
     if isinstance(sampling, Draws):
         return sampling
-    _check_share(sampling, "sampling")
+    if not is_number(sampling) or not 0 < sampling <= 1:
+        raise ValueError(f"sampling must lie in (0, 1], got {shown(sampling)}")
     return Draws(float(sampling))
-
-
-def _check_share(share: float, name: str) -> None:
-    if not is_number(share) or not 0 < share <= 1:
-        raise ValueError(f"{name} must lie in (0, 1], got {shown(share)}")
 
 
 ALL = Draws(1.0)
