@@ -130,7 +130,7 @@ def nothing_usable(reasons: Iterable[str]) -> ValueError:
 
 
 def skips(on_error: OnError) -> bool:
-    """Whether an `on_error`, which is checked, leaves items out."""
+    """True if an `on_error`, which is checked, leaves items out."""
     check_on_error(on_error)
     return on_error == "skip"
 

@@ -1,4 +1,4 @@
-"""Which files people mean by the paths that they give: one grammar for the library and for all commands.
+"""Files that people mean by the paths that they give: one grammar for the library and for all commands.
 
 A path is a file; a folder, for the files in it, and in its subfolders if asked for; a pattern such as ``photos/**/*.jpg``;
 or an array in a file, ``FILE::NAME``. What is read from the files is the business of others.

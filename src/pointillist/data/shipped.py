@@ -1,4 +1,4 @@
-"""What comes with the package: photographs, for whoever needs real images, and dictionaries learned from such.
+"""Photographs that come with the package, for whoever needs real images, and dictionaries learned from such.
 
 The photographs are CC0 or in the public domain; ``photographs/SOURCES.md`` says where each comes from.
 ``dictionaries/MODEL_CARD.md`` says from which photographs the dictionaries were learned, how, and what they are worth.

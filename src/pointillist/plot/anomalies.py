@@ -32,7 +32,7 @@ _COLUMNS = 700
 _MOST_CHANNELS = 6
 """Channels that are drawn one below the other: those with the most energy."""
 _AROUND = 4
-"""What is shown around an event of a series, in filter lengths on either side."""
+"""Surroundings of an event of a series that are shown, in filter lengths on either side."""
 _MARK = np.array([217, 119, 43])
 """The colour of scores and of frames around events in pictures."""
 AXES = {1: ("",), 2: ("_y", "_x"), 3: ("_z", "_y", "_x")}

@@ -153,7 +153,7 @@ def _clean(root: ElementTree.Element, name: str) -> None:
 
 
 def has_marks(chart: Chart) -> bool:
-    """Whether the lines of a chart carry marks: not those through dots, nor one long line alone."""
+    """True if the lines of a chart carry marks: not those through dots, nor one long line alone."""
     if any(curve.style == "dots" for curve in chart.curves):
         return False
     return len(chart.curves) > 1 or all(len(curve.x) <= _MOST_MARKERS for curve in chart.curves)
@@ -195,7 +195,7 @@ def _scales(axes: Axes, chart: Chart) -> None:
 
 
 def _steps(low: float, high: float, *, across: bool) -> tuple[int, ...]:
-    """Which multiples of a power of ten have their number at a logarithmic axis."""
+    """Multiples of a power of ten that have their number at a logarithmic axis."""
     if high < 6 * low:
         return (1, 2, 3, 4, 5, 6, 8)
     long = across and high >= 1e5 and high > 50 * low  # numbers of six digits beside each other would touch

@@ -1,4 +1,4 @@
-"""How learning went: the objective against the clock and against the iterations.
+"""Course of learning: the objective against the clock and against the iterations.
 
 The record that learners keep (`history_`) is drawn as it is; nothing is computed anew.
 """
@@ -77,7 +77,7 @@ def training_chart(history: History, clock: str) -> Chart:
 
 
 def _scatters(values: NDArray) -> bool:
-    """Whether the values jump up and down more than they descend."""
+    """True if the values jump up and down more than they descend."""
     return len(values) >= 8 and bool(np.mean(np.diff(values) > 0) > 0.25)
 
 

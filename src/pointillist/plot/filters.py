@@ -87,7 +87,7 @@ def draw_waveforms(
 
 
 def waveform_words(filters: NDArray) -> str:
-    """How `draw_waveforms` draws these filters, as a sentence or two for a caption."""
+    """Caption that says in a sentence or two how `draw_waveforms` draws these filters."""
     channels, length = filters.shape[1:]
     words = f"Each filter has {length:,} samples and its own scale; their numbers are those of the events."
     if channels == 1:

@@ -37,7 +37,7 @@ def image_picture(
 
 
 def contrast_limits(image: ArrayLike) -> tuple[float, float]:
-    """Where black and white go so that a few extreme samples do not make an image flat."""
+    """Values of black and white with which a few extreme samples do not make an image flat."""
     low, high = np.percentile(np.asarray(image, np.float64), [0.5, 99.5])
     return float(low), float(high)
 
@@ -54,7 +54,7 @@ def mosaic_picture(filters: ArrayLike, *, channels: bool = False, caption: str =
 
 @dataclass(frozen=True)
 class Cut:
-    """Which part of a signal is shown as a picture.
+    """Part of a signal that is shown as a picture.
 
     Attributes
     ----------

@@ -25,7 +25,7 @@ from pointillist.plot.style import bare, tidy, title
 
 _PANEL_WIDTH = 3.45
 _FAINTNESS = 0.45
-"""How opaque a picture is under its codes."""
+"""Opacity of a picture under its codes."""
 _SPREAD = 2.6
 """Distance between channels that are drawn one above the other, in units of a large sample."""
 
@@ -206,7 +206,7 @@ def draw_clock(axes: Axes, samples: NDArray) -> None:
 
 
 def stacked(signal: NDArray) -> NDArray:
-    """What to add to the channels of (channels, length), as (channels, 1), so that one lies below the other."""
+    """Offsets (channels, 1) of the channels of (channels, length) with which one lies below the other."""
     step = _SPREAD * (float(np.percentile(np.abs(signal), 99)) or 1.0)
     return np.asarray(-step * np.arange(len(signal))[:, None])
 

@@ -36,13 +36,13 @@ class NumberedFiles:
     """
 
     word = "checkpoint"
-    """What stands before the number."""
+    """Word before the number."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
 
     def file(self, number: int) -> Path:
-        """Where file `number` lies."""
+        """Path of file `number`."""
         return self.path.with_name(f"{self.path.stem}.{self.word}-{number:08d}.safetensors")
 
     def files(self) -> list[Path]:
@@ -67,7 +67,7 @@ class NumberedFiles:
             path.unlink(missing_ok=True)
 
     def _free(self, number: int) -> Path:
-        """Where to write file `number`: the name is ours, a link there is not to lead to somebody else's file."""
+        """Path to write file `number` to: the name is ours, a link there is not to lead to somebody else's file."""
         path = self.file(number)
         if path.is_symlink():
             path.unlink()

@@ -46,7 +46,7 @@ _SCHEMA = record(
 
 @dataclass(frozen=True)
 class Stored:
-    """What a file holds.
+    """Contents of a file.
 
     Attributes
     ----------

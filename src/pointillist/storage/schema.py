@@ -39,7 +39,7 @@ mapping = leaf("a mapping", lambda value: isinstance(value, dict))
 
 
 def is_number(value: Any, least: float = -math.inf) -> bool:
-    """Whether a value is a number that a float can hold, finite and not less than `least`."""
+    """True if a value is a number that a float can hold, finite and not less than `least`."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e308 and least <= value
 
 
@@ -61,7 +61,7 @@ def one_of(values: Collection[str]) -> Check:
 
 
 def either(words: str, *checks: Check) -> Check:
-    """What passes one of several checks; `words` name them all."""
+    """A value that passes one of several checks; `words` name them all."""
 
     def passes(check: Check, value: Any) -> bool:
         try:

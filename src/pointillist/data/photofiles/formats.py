@@ -1,4 +1,4 @@
-"""Which files can be read and written as photographs, and what each format is able to hold."""
+"""Formats of photographs: names of files that are read and written, and what each is able to hold."""
 
 import os
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ def check_format(path: str | os.PathLike[str], kind: np.dtype | None = None) -> 
 
 
 def answer_suffix(path: str | os.PathLike[str]) -> str:
-    """What the name of an answer to a file ends in: the file's own where that keeps the pixels or is JPEG.
+    """Suffix for the answer to a file: the file's own where that keeps the pixels or is JPEG.
 
     Camera raw and HEIC become TIFF, everything else that cannot be written PNG, and so does what is called JPEG but is not.
     """
@@ -80,7 +80,7 @@ def answer_suffix(path: str | os.PathLike[str]) -> str:
 
 
 def _is_jpeg(path: Path) -> bool:
-    """Whether a file begins as JPEG does; one that cannot be opened is left to its reader."""
+    """True if a file begins as JPEG does; one that cannot be opened is left to its reader."""
     try:
         check_regular(path)
         with path.open("rb") as stream:

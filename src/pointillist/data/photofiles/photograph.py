@@ -1,4 +1,4 @@
-"""What a photograph's file holds: pixels, transparency and metadata, as values that readers make and writers take."""
+"""Contents of a photograph's file: pixels, transparency and metadata, as values that readers make and writers take."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class JpegOrigin:
 
 @dataclass(frozen=True)
 class TiffOrigin:
-    """How a TIFF file stored a photograph.
+    """Layout in which a TIFF file stored a photograph.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class TiffOrigin:
 
 @dataclass(frozen=True)
 class Metadata:
-    """What a file says about a photograph beside its pixels.
+    """Facts that a file tells about a photograph beside its pixels.
 
     Attributes
     ----------

@@ -23,7 +23,7 @@ from pointillist.validation import as_list, check_index, is_integer
 
 @runtime_checkable
 class Source(Protocol):
-    """Where signals come from: anything with these methods can be given to `OnlineCSC.fit`.
+    """Origin of signals: anything with these methods can be given to `OnlineCSC.fit`.
 
     A source yields *signals*, as learners take them: ([channels,] *space), never pictures (height, width, 3).
 
@@ -48,7 +48,7 @@ class Source(Protocol):
 
     @property
     def exact(self) -> bool:
-        """Whether the same index gives the same signal every time, so that a run can be resumed to the bit."""
+        """True if an index gives the same signal every time, so that a run can be resumed to the bit."""
 
     @abstractmethod
     def __len__(self) -> int:
@@ -75,7 +75,7 @@ class StoredSource(Source):
 
     exact: ClassVar[bool] = True
     windowed: ClassVar[bool] = False
-    """Whether `window` reads less than the whole signal."""
+    """True if `window` reads less than the whole signal."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} signals)"

@@ -175,7 +175,7 @@ class JoinedSource(StoredSource):
 
     @property
     def windowed(self) -> bool:  # type: ignore[override]
-        """Whether every source reads windows without the whole signal."""
+        """True if every source reads windows without the whole signal."""
         return all(source.windowed for source in self.sources)
 
     @property

@@ -143,7 +143,7 @@ def _is_image(file: str) -> bool:
 
 
 def _is_stack(file: str) -> bool:
-    """Whether a TIFF file holds several pages; a damaged one is left to the reader of images, who says why."""
+    """True if a TIFF file holds several pages; a damaged one is left to the reader of images, who says why."""
     try:
         check_regular(file)
         with open(file, "rb") as stream, tifffile.TiffFile(stream, **ONE_FILE) as tiff:

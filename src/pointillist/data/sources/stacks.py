@@ -48,7 +48,7 @@ class StackedSource(StoredSource):
     windowed: ClassVar[bool] = True
     kind: ClassVar[str]
     inside: str = ""
-    """Where the array is in a file that holds several; set before `__init__` is called."""
+    """Name of the array in a file that holds several; set before `__init__` is called."""
 
     def __init__(self, path: str | Path, ndim: int = 2, *, channel_axis: int | None = None) -> None:
         check_arguments(ndim=ndim)

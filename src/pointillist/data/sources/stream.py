@@ -31,7 +31,7 @@ Attempt = NDArray | UnreadableFileError
 
 @dataclass(frozen=True)
 class UnreadBatch:
-    """Which signals make up a batch, before anything is read: small, and enough for another process to read them.
+    """Numbers of the signals of a batch, before anything is read: small, and enough for another process to read them.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ def gather(attempts: Sequence[Attempt], on_error: OnError) -> ReadBatch:
 
 
 def _ahead(jobs: Iterator[Callable[[], Job]], prefetch: int, threads: int) -> Iterator[Job]:
-    """What jobs return, in their order, a few of them done ahead in threads."""
+    """Results of jobs, in their order, a few of them done ahead in threads."""
     if prefetch == 0:
         yield from (job() for job in jobs)
         return
@@ -150,7 +150,7 @@ class BatchStream:
         self._epoch, self._offset = 0, 0
 
     def place(self) -> dict[str, Any]:
-        """Where the stream is, as of the last batch handed out: what JSON can hold, small whatever the source."""
+        """Place of the stream as of the last batch handed out: what JSON can hold, small whatever the source."""
         return {"epoch": self._epoch, "offset": self._offset, "skipped": dict(self.skipped)}
 
     def go_to(self, place: dict[str, Any]) -> None:
@@ -191,7 +191,7 @@ class Stream(BatchStream):
 
     @property
     def exact(self) -> bool:
-        """Whether a stream that is taken up again goes on with the same signals."""
+        """True if a stream that is taken up again goes on with the same signals."""
         return self.source.exact
 
     def unread(self) -> Iterator[UnreadBatch]:
@@ -278,7 +278,7 @@ class IteratorSource:
 
     @property
     def once(self) -> bool:
-        """Whether the signals come only once."""
+        """True if the signals come only once."""
         return iter(self._iterable) is self._iterable
 
     def __iter__(self) -> Iterator[NDArray]:

@@ -101,7 +101,7 @@ class TableSource(StackedSource):
 
     @property
     def windowed(self) -> bool:  # type: ignore[override]
-        """Whether windows are read without the whole table: of large ones, which are kept in a temporary file."""
+        """True if windows are read without the whole table: of large ones, which are kept in a temporary file."""
         return prod(self._array().shape) >= LARGE
 
     @property
@@ -242,7 +242,7 @@ def read_table(path: Path) -> Table:
 
 @dataclass(frozen=True)
 class TableHead:
-    """How the lines of a table are read.
+    """Form of the lines of a table.
 
     Attributes
     ----------
@@ -417,7 +417,7 @@ def _as_number(cell: str) -> float | None:
 
 
 def _names_columns(cells: Sequence[str]) -> bool:
-    """Whether the first line of a table holds names rather than numbers."""
+    """True if the first line of a table holds names rather than numbers."""
     if any(not _MISSING.fullmatch(cell) and _as_number(cell) is None for cell in cells):
         return _as_number(cells[0]) is None
     counted = [str(number) for number in range(len(cells) - 1)]
@@ -425,7 +425,7 @@ def _names_columns(cells: Sequence[str]) -> bool:
 
 
 def _times(names: Sequence[str], cells: Sequence[str]) -> tuple[bool, float | None]:
-    """Whether the first column holds times or counts samples, and the seconds that one stands for."""
+    """True if the first column holds times or counts samples, and the seconds that one stands for."""
     if names and names[0] and not names[0].startswith("Unnamed"):  # as pandas names an index
         words = re.findall(r"[^\W\d_]+", names[0].casefold())
         if words and set(words) <= _COUNTS:
