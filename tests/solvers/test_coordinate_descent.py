@@ -368,3 +368,12 @@ def test_pictures_whose_sides_no_number_of_strips_divides_are_solved_by_any_numb
     assert one.status == Status.CONVERGED
     np.testing.assert_array_equal(one.codes.indices[0], two.codes.indices[0])
     np.testing.assert_array_equal(one.codes.values[0], two.codes.values[0])
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.5])
+def test_a_signal_of_zeros_has_no_codes(reference, ridge):
+    problem, x = reference.problem(np.random.default_rng(0), (20, 40), (3, 3), n_filters=3)
+    solver = CoordinateDescent(ridge=ridge, tol=0.0, max_iter=3)
+    result = solver.solve(solver.prepare(problem), [0 * x])
+    assert result.codes.nnz == 0
+    assert (result.objective[0], result.gap[0], result.status) == (0.0, 0.0, Status.CONVERGED)

@@ -64,7 +64,7 @@ class DualBound:
         if gap < np.inf:
             self.lowest = max(self.lowest, total * (1 - gap))
             return gap
-        return max(0.0, 1 - self.lowest / total)
+        return max(0.0, 1 - self.lowest / total) if total > 0 else 0.0
 
     def is_hopeful(self, ratios: NDArray, codes: NDArray) -> bool:
         """Whether a point with these largest ratios of all positions is worth moving."""

@@ -53,10 +53,6 @@ class Tuning:
     """Tolerance above which the plain dual point is enough: it says how much effort to make, not how good the answer is."""
     negligible: float = 0.07
     """Codes smaller than this share of their penalty are dropped at the end of a solve with a ridge."""
-    visible: float = 1e-9
-    """Share that an objective has to fall by for violators to be looked for among near ones alone."""
-    missed: float = 1.5
-    """Near violators are listed anew when a scan of all finds so many times the violation that they had."""
     passes: int = 3
     """Passes over the working set, at most, in a round that looked at near violators only."""
     smooth: int = 4
@@ -329,7 +325,7 @@ class HostWorkingSet:
         self.residual = self.geometry.spread(self.exact.astype(self.values.dtype))
         loss, energy = 0.5 * inner(self.exact, difference), inner(self.exact, self.signal)
         objective = loss + inner(self.problem.penalty_at(self.codes), np.abs(self.values))
-        falls, self.bound.objective = objective < self.bound.objective * (1 - TUNING.visible), objective
+        falls, self.bound.objective = objective < self.bound.objective * (1 - 1e-9), objective
         if self.settings.ridge > 0:
             if last:
                 gap = self._rough_gap(loss, energy)
@@ -377,10 +373,10 @@ class HostWorkingSet:
         if self.certifies and gap > bound.tol and bound.is_hopeful(ratios, self.codes):
             ratios += ratios.dtype.type(rounding)
             gap = min(gap, bound.tightened(point, ratios, self.winner, rounding, self.codes, self.mapper))
-        if gap > bound.tol and bound.gap(point, self.ratio) <= bound.tol:  # only rounding stands in the way
+        if self.certifies and gap > bound.tol >= bound.gap(point, self.ratio):  # only rounding stands in the way
             correlations = self.problem.exact_operator.correlate(point, self.problem.sample)
             gap = min(gap, bound.gap(point, worst_ratio(self.problem, correlations)))
-        if near is not None and self.ratio - 1 > TUNING.missed * (expected - 1):
+        if near is not None and self.ratio - 1 > 1.5 * (expected - 1):
             self.near = None  # others violate by now
         if near is not None and point is not self.exact:  # it was not the residual that was scanned
             is_nearer = near.best > self.best

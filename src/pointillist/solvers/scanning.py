@@ -43,8 +43,6 @@ class Tuning:
     """Ratios of near violators go this share of the last violation below one, …"""
     near_deepest: float = 0.3
     """… but no further than this."""
-    near_kept: float = 3.0
-    """Near violators are kept while their ratios are less than so many violations below one."""
     near_help: int = 2**22
     """Products of near violators from which on threads share them: for fewer, waking threads takes longer than the work."""
 
@@ -256,7 +254,7 @@ class NearViolators:
             mapper(lambda codes: self.state.scan_codes(flat, codes, self.best, self.winner), self.pieces)
         )
         self.ratio = float(np.max(self.best))
-        enough = max(TUNING.near_kept * (self.ratio - 1), 0.05)
+        enough = max(3 * (self.ratio - 1), 0.05)
         if enough < TUNING.near_expected * (1 - self.floor):  # forget those far below one
             self.floor = 1 - enough
             kept = [np.flatnonzero(np.abs(ratios) > self.floor) for ratios in self._ratios]

@@ -40,10 +40,6 @@ class Tuning:
     compared: float = 0.001
     """Target of moves, beside the largest sample, from which on the residual is compared before and after a sweep instead of
     recording the step, if that is in less time: it rounds too much for smaller moves."""
-    compared_passes: int = 4
-    """Passes over a signal that take as long as comparing."""
-    digits: float = 1e-3
-    """Error, beside its length, of a step that is multiplied by the largest factor of an extrapolation."""
 
 
 TUNING = Tuning()
@@ -208,10 +204,10 @@ class SweepContext:
             layout.run_lanes, layout.runs, self.field.offsets, codes, dtype.type(ridge), problem.nonnegative, laid,
             self._laid_weights, strips, make_memory(self._steps, len(positions), len(strips.reached)),
             abreast=2 if len(self.field.offsets) <= tuning.runs_in_turns else 1,
-            most=tuning.digits / float(np.finfo(dtype).eps),
+            most=1e-3 / float(np.finfo(dtype).eps),
         )  # fmt: skip
         samples = len(positions) * self.field.filter_step
-        compared = effort.extra > 0 and self._is_binary and samples > tuning.compared_passes * len(laid)
+        compared = effort.extra > 0 and self._is_binary and samples > 4 * len(laid)
         compared = compared and effort.target > tuning.compared * max(float(laid.max()), -float(laid.min()))
         useful = -(-len(strips.reached) // (strips.n_colours * scene.abreast))
         if len(positions) * problem.filters[0].size < tuning.products_for_help:
