@@ -36,20 +36,10 @@ class Tuning:
     """Length of a motion that can be found, in pixels; a quarter of the window in smaller pictures."""
     liveliest: float = 0.3
     """Share of the windows that counts: backgrounds out of focus have blurs of their own."""
-    floor: float = 1e-3
-    """|ĥ|² at least: no kernel is known better than that, and windows leak."""
     fall: float = -2.4
     """Exponent of the power of sharp photographs, over the frequency."""
-    fall_weight: float = 0.05
-    """Trust in that exponent, in mean log-likelihood."""
     certain: float = 0.02
     """Gain in mean log-likelihood that leaves little doubt of a blur."""
-    least_gain: float = 1e-4
-    """Gain below which the spectrum says nothing of a blur, as that of a picture without contrast."""
-    least_length: float = 2.5
-    """Length of a motion, in pixels, below which photographs are that soft by themselves."""
-    least_sigma: float = 0.6
-    """The same for the deviation of a Gaussian."""
     directed: tuple[float, float] = (0.012, 0.2)
     """Gain of another blur that refuses one with a direction: in likelihood, and as a share of all that a blur explains."""
     undirected: tuple[float, float] = (0.05, 0.7)
@@ -177,9 +167,9 @@ def _gaussian(spectrum: Spectrum, sharp: Fit) -> BlurEstimate:
         tried(width / ratio, start, 8)
     loss, sigma, _ = best
     gain = max(sharp.loss - loss, 0.0)
-    if gain < TUNING.least_gain:
+    if gain < 1e-4:
         return BlurEstimate("gaussian", None, None, 0.0, np.ones((1, 1)), 0.0, gain)
-    wide = sigma >= TUNING.least_sigma
+    wide = sigma >= 0.6  # pixels: photographs are that soft by themselves
     kernel = gaussian_kernel(sigma) if wide else np.ones((1, 1))
     return BlurEstimate("gaussian", None, None, sigma, kernel, _confidence(gain) if wide else 0.0, gain)
 
@@ -244,7 +234,7 @@ def _motion(spectrum: Spectrum, sharp: Fit) -> BlurEstimate:
     best = min(found, key=lambda line: line.fit.loss)
     gain = max(sharp.loss - best.fit.loss, 0.0)
     # Regular patterns have zeros of their own, and longer motions would explain them ever better.
-    if gain < TUNING.least_gain or not TUNING.least_length <= best.length < longest:
+    if gain < 1e-4 or not 2.5 <= best.length < longest:
         return BlurEstimate("motion", 1.0, 0.0, None, np.ones((1, 1)), 0.0, gain)
     kernel = motion_kernel(best.length, best.angle)
     return BlurEstimate("motion", best.length, best.angle % 180, None, kernel, _confidence(gain), gain)
@@ -364,7 +354,7 @@ class Spectrum:
         harmonics = [np.cos(two), np.sin(two), np.cos(four), np.sin(four), fall * np.cos(two), fall * np.sin(two)]
         self._terms = np.stack([np.ones_like(radius), fall, *harmonics], axis=-1)[self._used]
         # Level, fall, the six harmonics and the noise: trust in what is expected of each.
-        self._prior = np.array([0.0, TUNING.fall_weight, *[5e-4] * 6, 0.05])
+        self._prior = np.array([0.0, 0.05, *[5e-4] * 6, 0.05])
         self._expected = np.array([0.0, TUNING.fall, *[0.0] * 7])
         self._start = self._expected.copy()
         # A picture without any contrast has no power at all.
@@ -387,7 +377,7 @@ class Spectrum:
 
     def fit(self, response: NDArray | float, start: Fit | None = None, steps: int = 30) -> Fit:
         """The likelihood of a blur of this |ĥ|², maximised over everything else by damped Newton steps."""
-        seen = np.maximum(np.broadcast_to(response, self._used.shape)[self._used], TUNING.floor)
+        seen = np.maximum(np.broadcast_to(response, self._used.shape)[self._used], 1e-3)  # |ĥ|² at least
 
         def likelihood(theta: NDArray) -> tuple[float, NDArray, NDArray]:
             """Mean of log S + P / S, with the S of signal and noise, and the signal's."""

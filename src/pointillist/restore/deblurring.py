@@ -69,24 +69,10 @@ class Tuning:
     """ρ of the first and the last turn."""
     first_penalty: float = 0.18
     """λ of the first turn, of the last one's."""
-    first_steps: int = 8
-    """Conjugate gradients of the first turn."""
-    steps: int = 2
-    """Those of the others."""
-    trial_tol: float = 0.4
-    """Relative duality gap of the trial on crops, at least."""
     reach: float = 6.0
     """Deviation, in pixels, of the neighbourhoods that slopes are fitted on."""
     missed: float = 0.12
     """Share of the detail's power that codes miss."""
-    least_noise: float = 0.05
-    """Power of the noise beside what codes miss, at least."""
-    colour_fall: float = -2.4
-    """Exponent of the power of the colour that slopes leave, over the frequency."""
-    colour_share: float = 6.0
-    """Times more of it there is than is seen above the noise."""
-    fills: int = 3
-    """Times that a Wiener filter is applied, with unseen samples filled in from the time before."""
 
 
 TUNING = Tuning()
@@ -224,7 +210,7 @@ def _misfit(picture: Picture, blur: Blur, filters: NDArray, penalty: float, sett
     """A reason why the blur cannot be the picture's, with a trial on crops of its mean channel."""
     begin = working_time()
     bank = filters.mean(axis=1, keepdims=True)
-    rough = replace(settings, tol=max(settings.tol, TUNING.trial_tol), debias=False, progress=None)
+    rough = replace(settings, tol=max(settings.tol, 0.4), debias=False, progress=None)
 
     def trial(plane: NDArray) -> NDArray:
         seen = Damaged([plane[None]], [np.ones((1, *plane.shape))], blur)
@@ -314,7 +300,7 @@ class Area:
         """
         inverse = (np.conj(self.response) / (self.power + noise)).astype(np.complex64)
         spectrum = np.zeros((len(signal), *self.response.shape), np.complex64)
-        for _ in range(TUNING.fills):
+        for _ in range(3):
             seen = self.samples(spectrum * self.response)
             seen[self.box] = np.where(weights > 0, signal, seen[self.box])
             spectrum = self.spectrum(seen) * inverse
@@ -337,7 +323,7 @@ def code_in_turns(
     turns = TUNING.turns
     result: Result | None = None
     for i, rho in enumerate(np.geomspace(*TUNING.coupling, turns).tolist()):
-        x = area.nearest(detail, weights, x, fit, rho, TUNING.steps if i else TUNING.first_steps)
+        x = area.nearest(detail, weights, x, fit, rho, 2 if i else 8)
         price = penalty * TUNING.first_penalty ** (1 - i / (turns - 1))
         own = replace(settings, boundary="valid", progress=share_of(settings.progress, i / turns, (i + 1) / turns))
         start = None if result is None else result.codes
@@ -370,7 +356,7 @@ def sharpen(
         noise = max(level, penalty) ** 2
         power = _nearby(sharp**2)
         missed = TUNING.missed * float(np.mean(power))
-        left = area.wiener(signal - smooth[0].seen - seen, weights, max(TUNING.least_noise, noise / max(missed, 1e-12)))
+        left = area.wiener(signal - smooth[0].seen - seen, weights, max(0.05, noise / max(missed, 1e-12)))
         signals[0] += area.picture(left) * power / (power + noise / TUNING.missed)
     for signal, weights, part in zip(damaged.signals[1:], damaged.weights[1:], smooth[1:], strict=True):
         # Colour over luminance in the neighbourhood of every sample, by least squares, drawn to zero where both are noise.
@@ -397,7 +383,8 @@ def _nearby(x: NDArray) -> NDArray:
 def _colour_noise(area: Area, left: NDArray, weights: NDArray, level: float) -> NDArray:
     """Power of the noise over that of the colour that `left` still holds, for every frequency."""
     down, right = scipy.fft.fftfreq(area.shape[0])[:, None], scipy.fft.rfftfreq(area.shape[1])
-    fall = (np.maximum(np.hypot(down, right), 0.05) / 0.1).astype(np.float32) ** TUNING.colour_fall
+    # The spectrum of colour falls with the frequency; there is six times more of it than is seen above the noise.
+    fall = (np.maximum(np.hypot(down, right), 0.05) / 0.1).astype(np.float32) ** -2.4
     above = max(float(np.sum(weights * left**2) / max(np.sum(weights), 1)) - level**2, 0.01 * level**2 + 1e-9)
-    amplitude = TUNING.colour_share * above / float(np.mean(area.power * fall))
+    amplitude = 6.0 * above / float(np.mean(area.power * fall))
     return level**2 / (amplitude * fall) + 1e-6

@@ -59,12 +59,6 @@ class Tuning:
     """The same for samples at either end of the range, which are suspect already."""
     price: float = 0.1
     """λ of the fit that outliers are told from."""
-    window: int = 5
-    """Side of the windows that tell suspects from white skies and black shadows, in pixels."""
-    solid: float = 0.8
-    """Share of a window at one end of the range from which on nothing in it is suspect."""
-    context: int = 32
-    """Pixels around a tile that are coded with it."""
 
 
 TUNING = Tuning()
@@ -270,8 +264,9 @@ def find_impulses(canvas: Canvas, filters: NDArray, settings: Settings) -> NDArr
         seen = picture.weights > 0
         suspect = np.zeros(seen.shape, bool)
         for at_end in (seen & (picture.planes <= low / canvas.scale), seen & (picture.planes >= high / canvas.scale)):
-            alike = scipy.ndimage.uniform_filter(at_end.astype(np.float32), (0, TUNING.window, TUNING.window))
-            suspect |= at_end & (alike < TUNING.solid)
+            # White skies and black shadows lie at one end with most of their neighbours.
+            alike = scipy.ndimage.uniform_filter(at_end.astype(np.float32), (0, 5, 5))
+            suspect |= at_end & (alike < 0.8)
         good = picture.weights * ~suspect
         if not np.all(np.any(good > 0, axis=(1, 2))):
             return suspect
@@ -314,7 +309,7 @@ def _by_tiles(canvas: Canvas, find: Any, settings: Settings) -> NDArray:
     own = replace(settings, n_jobs=settings.n_jobs if len(boxes) == 1 else 1, progress=None)
 
     def work(tile: Box) -> None:
-        outer = widened(tile, TUNING.context, canvas.shape)
+        outer = widened(tile, 32, canvas.shape)  # pixels around a tile that are coded with it
         odd[(slice(None), *tile)] = find(canvas.picture(outer), own)[(slice(None), *inside(tile, outer))]
 
     run_all(work, boxes, settings.n_jobs, settings.progress)
@@ -333,7 +328,7 @@ def _fit(plane: NDArray, weights: NDArray, filters: NDArray, settings: Settings,
         plain = np.concatenate([plain, 0 * point])
         # Pixels far from the median of their neighbours say nothing of the smooth part.
         full = np.where(weights > 0, plane, np.median(plane[weights > 0]))
-        near = weights * (np.abs(plane - scipy.ndimage.median_filter(full, TUNING.window)) <= 2 * TUNING.outlier)
+        near = weights * (np.abs(plane - scipy.ndimage.median_filter(full, 5)) <= 2 * TUNING.outlier)
         trusted = near if np.any(near) else weights
     settings = replace(settings, boundary="same", debias=False)
     smooth = separate(Damaged([plane[None]], [trusted[None]]), settings)

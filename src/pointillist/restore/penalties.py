@@ -25,10 +25,6 @@ class Tuning:
     """Penalties tried, of the contrast: below them coding takes long and pictures gain little."""
     hidden: float = 0.25
     """Share of the seen samples that is hidden to see how well it is predicted."""
-    crops: int = 8
-    """Crops that penalties are tried on."""
-    crop: int = 48
-    """Their side in pixels."""
     worthwhile: float = 0.015
     """Log error above the smallest for which the largest penalty is taken: smaller penalties take longer."""
 
@@ -112,7 +108,7 @@ def trial_of(damaged: Damaged, filters: NDArray, settings: Settings) -> Trial:
     They are spread from the calmest to the liveliest, so that they stand for the picture: those of most detail would ask
     for too small a penalty.
     """
-    side = max(TUNING.crop, 2 * max(damaged.blur.extended(filters.shape[2:])))
+    side = max(48, 2 * max(damaged.blur.extended(filters.shape[2:])))
     cut = [
         (signal[:, rows, columns], weights[:, rows, columns])
         for signal, weights in zip(damaged.signals, damaged.weights, strict=True)
@@ -122,7 +118,7 @@ def trial_of(damaged: Damaged, filters: NDArray, settings: Settings) -> Trial:
     cut = [crop for crop in cut if np.mean(crop[1]) >= enough] or cut[:1]
     spreads = [float(np.std(signal[weights > 0])) if np.any(weights) else 0.0 for signal, weights in cut]
     order = np.argsort(spreads, kind="stable")
-    chosen = [cut[order[i]] for i in np.unique(np.linspace(0, len(order) - 1, TUNING.crops).astype(int))]
+    chosen = [cut[order[i]] for i in np.unique(np.linspace(0, len(order) - 1, 8).astype(int))]
     signals, weights = [signal for signal, _ in chosen], [weights for _, weights in chosen]
     hidden = []
     for i, one in enumerate(weights):

@@ -48,10 +48,6 @@ class Tuning:
     """Distance to a known pixel up to which a missing one is in a scratch, not in a hole."""
     nugget: float = 1e-5
     """Share of the variance added to that of each known pixel: noise, which keeps the systems regular."""
-    shifts: tuple[int, ...] = (12, 18, 26, 36)
-    """How far away texture is taken from, in each of twelve directions."""
-    grain: float = 1e-3
-    """Share of the variance that no two pixels have in common, in a smooth picture with grain."""
 
 
 TUNING = Tuning()
@@ -60,7 +56,7 @@ _LAG = TUNING.block + 2 * (TUNING.ring + TUNING.deepest)  # farther apart no two
 _SHIFTS = np.array(
     [
         (round(length * np.sin(angle)), round(length * np.cos(angle)))
-        for length in TUNING.shifts
+        for length in (12, 18, 26, 36)  # how far away texture is taken from, in each of twelve directions
         for angle in np.arange(12) * np.pi / 6
     ]
 )
@@ -223,5 +219,5 @@ def _smooth_covariances(lag: int) -> tuple[NDArray, NDArray]:
     distances = np.hypot(*np.mgrid[-lag : lag + 1, -lag : lag + 1])
     far = np.maximum(np.sqrt(2) * distances / 256, 1e-9)
     smooth = np.stack([far * scipy.special.k1(far)] * 2)
-    smooth[1, lag, lag] *= 1 + TUNING.grain
+    smooth[1, lag, lag] *= 1 + 1e-3  # grain that no two pixels have in common
     return np.exp(-distances / TUNING.square), smooth

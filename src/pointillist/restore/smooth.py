@@ -32,8 +32,6 @@ class Tuning:
     """Relative residual at the end."""
     still: float = 1e-3
     """Movement of unseen samples, in units of full scale, that counts as none: a quarter of a level of 255."""
-    still_steps: int = 3
-    """Steps in a row without movement: conjugate gradients rest now and then."""
 
 
 TUNING = Tuning()
@@ -109,7 +107,7 @@ def smooth_part(
     goal = tuning.tolerance**2 * float(np.vdot(target, precondition(target)))
     moved, still = 0.0, 0
     for _ in range(500):
-        if size <= goal and (unseen is None or still >= tuning.still_steps):
+        if size <= goal and (unseen is None or still >= 3):  # steps in a row without movement
             break
         image = normal(direction)
         curvature = float(np.vdot(direction, image))

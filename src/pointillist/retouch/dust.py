@@ -28,12 +28,6 @@ class Tuning:
 
     floor: float = 0.05
     """Height of a speck, of full scale, at least."""
-    over_texture: float = 2.0
-    """The same in mean heights of islands nearby."""
-    foot: float = 0.4
-    """Share of its peak that a speck reaches everywhere."""
-    near: int = 41
-    """Side of the square that is nearby, in pixels."""
     hopeless: float = -7.0
     """Log-odds below which an island is left out after every twenty trees, which saves most of the time."""
 
@@ -103,16 +97,16 @@ def speck_candidates(values: Plane) -> list[tuple[Labels, Plane]]:
     """
     grey = values.mean(axis=-1)
     hats = [grey - opened(grey, window) for window in WINDOWS]
-    near = [ndimage.uniform_filter(hat, TUNING.near) for hat in hats]
+    near = [ndimage.uniform_filter(hat, 41) for hat in hats]
     wide = ndimage.uniform_filter(hats[1], 161)
-    pits = ndimage.uniform_filter(-grey - opened(-grey, WINDOWS[1]), TUNING.near)
+    pits = ndimage.uniform_filter(-grey - opened(-grey, WINDOWS[1]), 41)
     slopes = ndimage.gaussian_gradient_magnitude(grey, 0.8)
-    maps = np.stack([*near, wide, pits, ndimage.uniform_filter(slopes, TUNING.near)], axis=-1)
+    maps = np.stack([*near, wide, pits, ndimage.uniform_filter(slopes, 41)], axis=-1)
     found = []
     for window, hat, mean in zip(WINDOWS, hats, near, strict=True):
-        least = np.maximum(TUNING.floor, TUNING.over_texture * mean)
+        least = np.maximum(TUNING.floor, 2.0 * mean)
         summit = ndimage.maximum_filter(hat, window)
-        high = (hat > TUNING.foot * summit) & (summit > least) & (hat > 0.6 * TUNING.floor)
+        high = (hat > 0.4 * summit) & (summit > least) & (hat > 0.6 * TUNING.floor)
         labels, count = ndimage.label(high, np.ones((3, 3), int))
         where = np.nonzero(labels)
         islands = Groups(labels[where] - 1, count)

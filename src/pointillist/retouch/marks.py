@@ -37,8 +37,6 @@ class Tuning:
 
     fewest: int = 24
     """Pixels of a rare key that are marks."""
-    least_share: float = 1e-3
-    """Share of the picture that another key must have."""
     exact: int = 2
     """Levels from the colour of a pixel that has it."""
     blurred: int = 48
@@ -47,22 +45,14 @@ class Tuning:
     """The same for what hangs together with such pixels."""
     joined_plain: int = 24
     """The same for white, black and greys, which photographs are full of."""
-    palest: float = 0.2
-    """Saturation at least, by which these are multiplied: pale colours are near to greys."""
     near: tuple[float, float] = (0.35, 0.5)
     """Pixels near the colour, of a tint or plain, for each that has it, above which the picture was compressed."""
     reach: int = 10
     """Pixels beyond a mark: chroma at half resolution in blocks of 8 rarely carries a visible tint farther."""
-    reach_plain: int = 3
-    """The same for white, black and greys without JPEG: photographs have their mixtures everywhere."""
     mixed: tuple[float, float, float] = (2.5, 0.035, 0.3)
     """Share of the colour in a mixture: in deviations of the surroundings, at least, at most."""
     mixed_beside: tuple[float, float, float] = (0.5, 0.02, 0.05)
     """The same for neighbours of sure pixels, where mixtures are expected."""
-    soft: float = 0.3
-    """Share of half mixtures among the neighbours of sure pixels from which on all of them are taken."""
-    ringing: int = 3
-    """Pixels beside a mark that JPEG disturbs even where they have no tint."""
     disturbed: tuple[float, float] = (2.5, 6.0)
     """Disturbance of JPEG elsewhere: in deviations of the surroundings, and levels at least."""
 
@@ -130,7 +120,7 @@ def find_marks(
         return np.zeros(pixels.shape, bool)
     levels = _levels(pixels)
     distance, plain = _distance(levels, key), len(set(key)) == 1
-    saturation = max((max(key) - min(key)) / 255, TUNING.palest)
+    saturation = max((max(key) - min(key)) / 255, 0.2)  # pale colours are near to greys
     blurred, joined = saturation * TUNING.blurred, saturation * TUNING.joined
     if plain:
         blurred, joined = TUNING.exact, TUNING.joined_plain
@@ -175,7 +165,7 @@ def find_key(image: ArrayLike) -> str | None:
     def marked(keys: tuple[str, ...], most: int) -> dict[str, int]:
         return {key: int(np.count_nonzero(_distance(levels, parse_colour(key)) <= most)) for key in keys}
 
-    many = TUNING.least_share * levels[..., 0].size
+    many = 1e-3 * levels[..., 0].size  # share of the picture that another key must have
     exact = marked(KEYS, TUNING.exact)
     found = [key for key, count in exact.items() if count >= (TUNING.fewest if key in RARE else many)]
     if not found:
@@ -309,7 +299,7 @@ def _distance(levels: NDArray[np.uint8], key: Levels) -> NDArray[np.uint8]:
 def _with_fringe(levels: NDArray[np.uint8], key: Levels, sure: Mask, lossy: bool) -> Mask:
     """Marks with the pixels beside them that look like mixtures of their colour with the surroundings."""
     tint = len(set(key)) > 1
-    zone, beside = grown(sure, TUNING.reach if tint or lossy else TUNING.reach_plain), grown(sure, 1)
+    zone, beside = grown(sure, TUNING.reach if tint or lossy else 3), grown(sure, 1)
     means, spreads = _surroundings(levels, zone, tint)
     target = _samples(np.array(key, np.uint8)[: means.shape[-1]], tint)
     allowed = sure.copy()
@@ -333,9 +323,9 @@ def _with_fringe(levels: NDArray[np.uint8], key: Levels, sure: Mask, lossy: bool
             mixed |= np.any(np.abs(values - below) > np.maximum(deviations * spread, at_least), axis=-1)
         allowed[here] |= mixed
     taken = _connected(sure, allowed)
-    if halfway > TUNING.soft * np.count_nonzero(beside & ~sure):
+    if halfway > 0.3 * np.count_nonzero(beside & ~sure):
         taken |= beside
-    return taken | grown(sure, TUNING.ringing) if lossy else taken
+    return taken | grown(sure, 3) if lossy else taken
 
 
 def _connected(sure: Mask, allowed: Mask) -> Mask:

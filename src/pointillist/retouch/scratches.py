@@ -47,18 +47,10 @@ class Tuning:
     """Contrast of that look."""
     doubt: float = 2.0
     """Log-odds taken off there."""
-    widest: int = 12
-    """Pixels between two jumps of a line."""
     jump: float = 0.1
     """Step of a jump, of full scale, in one channel, from one pixel to the next."""
-    even: float = 0.025
-    """Difference of neighbours of one line at most."""
-    uneven: float = 0.015
-    """Deviation of the colour within a line at most."""
     reach: float = 24.0
     """Length of a line in pixels at least, at the default sensitivity."""
-    slender: float = 6.0
-    """The same in its widths."""
 
 
 TUNING = Tuning()
@@ -184,9 +176,9 @@ def _between(plane: Floats) -> Mask:
     """Pixels of a plane that lie, in their row, between a jump up and a jump down at most so many pixels behind it."""
     steps = np.diff(plane, axis=1)
     up, down = (np.pad(jump, ((0, 0), (1, 1))) for jump in (steps > TUNING.jump, steps < -TUNING.jump))
-    uneven = np.pad(np.abs(steps) > TUNING.even, ((0, 0), (1, 1)))
+    uneven = np.pad(np.abs(steps) > 0.025, ((0, 0), (1, 1)))
     columns = np.arange(plane.shape[1])
-    widest = TUNING.widest
+    widest = 12  # pixels between two jumps of a line
 
     def latest(event: Mask, never: int) -> NDArray:
         return np.maximum.accumulate(np.where(event[:, :-1], columns, never), axis=1)
@@ -211,14 +203,14 @@ def _slender(values: Floats, between: Mask, reach: float) -> Mask:
         here = slice(0, -down or None), slice(max(-right, 0), -right if right > 0 else None)
         there = slice(down, None), slice(max(right, 0), right if right < 0 else None)
         both = between[here] & between[there]
-        same = np.max(np.abs(values[here][both] - values[there][both]), axis=-1) <= TUNING.even
+        same = np.max(np.abs(values[here][both] - values[there][both]), axis=-1) <= 0.025
         pairs.append((number[here][both][same], number[there][both][same]))
     first, second = (np.concatenate(ends) for ends in zip(*pairs, strict=True))
     graph = sparse.coo_array((np.ones(len(first), bool), (first, second)), (len(rows), len(rows)))
     count, owner = sparse.csgraph.connected_components(graph, directed=False)
     islands = Groups(owner, count)
     length = np.hypot(islands.extent(rows), islands.extent(columns))
-    good = (length >= reach) & (length**2 >= TUNING.slender * islands.size)
-    good &= np.max([islands.spread(one) for one in values[rows, columns].T], axis=0) <= TUNING.uneven
+    good = (length >= reach) & (length**2 >= 6.0 * islands.size)
+    good &= np.max([islands.spread(one) for one in values[rows, columns].T], axis=0) <= 0.015
     found[rows, columns] = good[owner]
     return found

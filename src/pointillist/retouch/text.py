@@ -28,30 +28,16 @@ class Tuning:
     """Side of squares that do not fit into a stroke, in pixels."""
     stands_out: float = 0.12
     """Contrast of letters and their surroundings at least."""
-    flat: float = 0.06
-    """Range of the four pixels of a flat place at most."""
     like: float = 0.13
     """Difference from a colour of pixels that have it."""
-    tallest: int = 120
-    """Height of a letter in pixels at most."""
-    longest: float = 10.0
-    """Width of letters that touch each other, in heights, at most."""
-    thickest: float = 0.42
-    """Width of a stroke in heights at most."""
     all_around: float = 0.85
     """Share of a letter's rim that differs from it at least."""
     uneven: float = 0.05
     """Deviation of the colour within a letter at most."""
-    edge: float = 0.08
-    """Difference of soft edges from what lies beyond them at least."""
     letters: int = 4
     """Letters of a row at least, at the default sensitivity."""
     unclear: float = 0.2
     """Deviation from the colour, over that of the rims, at most, at the default sensitivity."""
-    on_line: float = 0.6
-    """Share of the letters that stand on a line at least."""
-    second: tuple[float, float] = (0.35, 0.3)
-    """Share of a second colour among the pixels next to letters at least, and among those farther away at most."""
 
 
 TUNING = Tuning()
@@ -96,7 +82,7 @@ def text_in(values: Plane, polarity: str = "both", sensitivity: float = 0.5) -> 
             thin |= side - opened(side, TUNING.stroke) > TUNING.stands_out
     # Flat: pixels of a square of four that all have nearly the same colour.
     squares = ndimage.maximum_filter(values, (2, 2, 1)) - ndimage.minimum_filter(values, (2, 2, 1))
-    flat = ndimage.maximum_filter(np.max(squares, axis=-1) <= TUNING.flat, 2, origin=-1)
+    flat = ndimage.maximum_filter(np.max(squares, axis=-1) <= 0.06, 2, origin=-1)
     for colour in _colours(values[thin & flat]):
         away = np.max(np.abs(values - colour), axis=-1)
         labels, letters = _letters(values, away, thin, colour, polarity)
@@ -133,7 +119,7 @@ def _letters(values: Plane, away: Plane, thin: Mask, colour: Plane, polarity: st
     top, bottom, left, right = ends.reshape(-1, 4).T
     height, width = bottom - top, right - left
     area = np.bincount(labels.ravel(), minlength=len(top) + 1)[1:]
-    sized = (height >= 5) & (height <= TUNING.tallest) & (width <= TUNING.longest * height) & (area >= 6)
+    sized = (height >= 5) & (height <= 120) & (width <= 10.0 * height) & (area >= 6)
     sized &= (top > 0) & (left > 0) & (bottom < len(values)) & (right < values.shape[1])
     labels, count = np.append(0, np.where(sized, np.cumsum(sized), 0))[labels], int(np.count_nonzero(sized))
     near, wide = (ndimage.maximum_filter(labels, side) for side in (3, 5))
@@ -142,7 +128,7 @@ def _letters(values: Plane, away: Plane, thin: Mask, colour: Plane, polarity: st
     stroke = 2 * own.largest(ndimage.distance_transform_edt(labels > 0)[where])
     top, bottom, left, right, fill = (one[sized] for one in (top, bottom, left, right, area / (height * width)))
     letters = Letters(top, bottom, left, right, fill, stroke, own.mean(away[where]), rims.mean(away[around]))
-    good = (stroke <= TUNING.thickest * np.maximum(height, width)[sized] + 1) & (stroke <= TUNING.stroke)
+    good = (stroke <= 0.42 * np.maximum(height, width)[sized] + 1) & (stroke <= TUNING.stroke)
     good &= np.max([own.spread(one) for one in values[where].T], axis=0) <= TUNING.uneven
     good &= own.mean(thin[where]) > 0.5
     good &= rims.mean(away[around] > TUNING.stands_out) >= TUNING.all_around
@@ -190,7 +176,7 @@ def _is_writing(letters: Letters, unclear: float) -> bool:
     for ends in (letters.bottom, letters.top):
         slopes = np.subtract.outer(ends, ends)[pairs][far] / runs[far]
         left = ends - (np.median(slopes) if len(slopes) else 0.0) * along
-        if np.mean(np.abs(left - np.median(left)) <= near) >= TUNING.on_line:
+        if np.mean(np.abs(left - np.median(left)) <= near) >= 0.6:  # share of the letters that stand on a line at least
             return True
     return False
 
@@ -212,7 +198,7 @@ def _written(values: Plane, away: Plane, members: Mask, letters: Letters) -> Mas
     beyond = ndimage.binary_dilation(row, _EIGHT, 3)
     edge = ndimage.binary_dilation(row, _EIGHT) & ~row
     rows, columns = ndimage.distance_transform_edt(beyond, return_distances=False, return_indices=True)[:, edge]
-    row[edge] = np.max(np.abs(values[edge] - values[rows, columns]), axis=-1) > TUNING.edge
+    row[edge] = np.max(np.abs(values[edge] - values[rows, columns]), axis=-1) > 0.08
     found = np.zeros(members.shape, bool)
     found[box] = row
     return found
@@ -226,7 +212,7 @@ def _second(values: Plane, letters: Mask) -> Mask:
     if colour is None:
         return np.zeros_like(letters)
     like = np.max(np.abs(values - colour), axis=-1) <= TUNING.like
-    if like[next_to].mean() < TUNING.second[0] or (farther.any() and like[farther].mean() > TUNING.second[1]):
+    if like[next_to].mean() < 0.35 or (farther.any() and like[farther].mean() > 0.3):
         return np.zeros_like(letters)
     labels, count = ndimage.label((like & (away <= 7)) | (away <= 1.5), _EIGHT)
     touching = np.zeros(count + 1, bool)
