@@ -43,7 +43,7 @@ CONSTANTS = ("CH", "FD", "FH", "FW", "NONNEGATIVE", "SAMPLED", "MAPPED", "AROUND
 
 
 def is_cpu(device: str) -> bool:
-    """Whether a device's name means no device; anything but "cpu", "cuda" and "cuda:N" is an error."""
+    """True for "cpu", the name of no device; anything but this, "cuda" and "cuda:N" is an error."""
     if not isinstance(device, str) or not re.fullmatch(r"cpu|cuda(:\d+)?", device):
         raise ValueError(f'device must be "cpu", "cuda" or "cuda:N", got {device!r}')
     return device == "cpu"

@@ -36,7 +36,7 @@ WARPS = 4
 
 
 class Evaluation(NamedTuple):
-    """What is known about each signal after `SignalGroup.look`, float64 arrays (n_signals,)."""
+    """Sums and peaks of each signal after `SignalGroup.look`, float64 arrays (n_signals,)."""
 
     loss: np.ndarray  # ½ Σ w (x − Dz)²
     energy: np.ndarray  # Σ w x (x − Dz)
@@ -92,7 +92,7 @@ class Engine:
                 self.launch("mark", (-(-count // 256),), 256, there.sample, np.int64(count), there.mask)
 
     def allowed(self, indices, values):
-        """Which of the given codes, flat indices and values on the device, the sign and the sample allow."""
+        """Mask of the codes, flat indices and values on the device, that the sign and the sample allow."""
         cupy, kept = self.device.cupy, values > 0 if self.flags[0] else values != 0
         if not self.flags[1]:
             return kept

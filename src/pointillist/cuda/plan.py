@@ -1,4 +1,4 @@
-"""How work is divided on a device: buckets, colours, tiles and runs of positions, and how many signals fit at a time.
+"""Division of the work on a device: buckets, colours, tiles and runs of positions, and groups of signals that fit.
 
 Plain functions of shapes; nothing here needs a device. Signals are volumes (planes have one layer, lines one row too).
 Codes are kept in *buckets* of positions at least (filter size − 1) wide: filters of two buckets with one in between never
@@ -55,7 +55,7 @@ TUNING = Tuning()
 
 @dataclass(frozen=True)
 class KernelPlan:
-    """Where everything lies, for signals of one shape and filters of one size, and the memory that it takes.
+    """Places of everything, for signals of one shape and filters of one size, and the memory that it takes.
 
     Attributes
     ----------
@@ -395,7 +395,7 @@ def tile_bytes(grid: Shape, filter_: Shape, channels: int, bucket: Shape, tile: 
 
 
 def tap_offsets(channels: int, filter_: Shape, shape: Shape) -> np.ndarray:
-    """Where the samples of a filter lie from its first, in a signal (channels, *shape)."""
+    """Offsets of the samples of a filter from its first, in a signal (channels, *shape)."""
     places = np.unravel_index(np.arange(channels * prod(filter_)), (channels, *filter_))
     return np.ravel_multi_index(places, (channels, *shape))
 
@@ -410,14 +410,14 @@ def lane_order(offsets: np.ndarray) -> np.ndarray:
 
 
 def turns(offsets: np.ndarray) -> int:
-    """How often shared memory is asked until all samples at some offsets are there, 32 of them in a request."""
+    """Number of turns of shared memory until all samples at some offsets are there, 32 of them in a request."""
     requests = np.split(offsets, range(BANKS, len(offsets), BANKS))
     return sum(int(np.max(np.bincount(np.unique(request) % BANKS))) for request in requests)
 
 
 @cache
 def best_pitch(channels: int, filter_: Shape, window: Shape, room: int) -> int:
-    """How long the rows of a window should be, from its columns on, for filters to be met in the fewest turns.
+    """Length of the rows of a window, its columns at least, with which filters are met in the fewest turns.
 
     The window may have `room` samples in all channels.
     """

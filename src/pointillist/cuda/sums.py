@@ -51,7 +51,7 @@ class CodeLists:
             kernel((-(-count // WARPS),), (32 * WARPS,), arguments)
 
     def rows(self):
-        """Where the codes of each row of each signal begin, and the end of the last."""
+        """First code of each row of each signal, and the end of the last."""
         cupy, (layers, rows, columns) = self.device.cupy, self.plan.grid
         starts = cupy.arange(self.n * layers * rows + 1, dtype=np.int64) * columns
         return cupy.searchsorted(self.key, starts).astype(np.int32)
@@ -198,5 +198,5 @@ def cosines(span):
 
 
 def inside(offset, arrays):
-    """Where signals (n, channels, layers, rows, columns) lie in padded ones."""
+    """Index of signals (n, channels, layers, rows, columns) in padded ones."""
     return (slice(None), slice(None), *(slice(o, o + s) for o, s in zip(offset, arrays.shape[2:], strict=True)))

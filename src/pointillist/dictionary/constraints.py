@@ -86,7 +86,7 @@ class FilterConstraints:
 
 @dataclass(frozen=True, eq=False)
 class FilterShapes:
-    """How many filters of which sizes a dictionary has.
+    """Sizes of the filters of a dictionary.
 
     Attributes
     ----------

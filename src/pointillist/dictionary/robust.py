@@ -89,7 +89,7 @@ def error_limit(robust: Robust, errors: NDArray, step: int) -> float:
 
 
 def cell_counts(robust: Robust, geometry: Geometry) -> tuple[int, ...]:
-    """How many cells, which are half of a window long, a signal has along each axis; one where it is one window."""
+    """Number of cells, half of a window long each, along every axis of a signal; one where it is one window."""
     ndim = len(geometry.signal)
     sides = robust.window if isinstance(robust.window, tuple) else (robust.window,) * ndim
     if len(sides) != ndim:
@@ -264,7 +264,7 @@ def _spans(filters: NDArray, support: NDArray | None) -> tuple[NDArray, NDArray]
 
 
 def _touching(geometry: Geometry, mask: NDArray, indices: NDArray, spans: tuple[NDArray, NDArray]) -> NDArray:
-    """Whether the box of each code's filter holds samples (*space) that count: by sums over all boxes from the origin."""
+    """True for codes whose filter's box holds samples (*space) that count: by sums over all boxes from the origin."""
     owner, position = np.divmod(indices, geometry.n_positions)
     corners = np.unravel_index(position, geometry.grid)
     axes = zip(geometry.offset, geometry.padded, geometry.signal, strict=True)

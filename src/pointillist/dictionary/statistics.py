@@ -32,7 +32,7 @@ Shapes = dict[str, tuple[int, ...]]
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """How much work statistics do at once, and from where on threads share it; measured by benchmarks.online."""
+    """Work that statistics do at once, and amounts from which on threads share it; measured by benchmarks.online."""
 
     group: int = 25
     """Filters that are updated in a row at most: fewer make threads wait more often, more leave them less to do."""
@@ -569,7 +569,7 @@ def make_statistics(kind: str, n_filters: int, channels: int, size: tuple[int, .
 
 
 def statistics_device(kind: str, device: str) -> str:
-    """Where statistics live while codes are solved for on `device`: only "toeplitz" ones can live on a GPU."""
+    """Device of the statistics while codes are solved for on `device`: only "toeplitz" ones can live on a GPU."""
     return "cpu" if is_cpu(device) or kind != "toeplitz" else device
 
 

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """Which filters a step updates, how far, and which patches filters begin with; measured by benchmarks.online."""
+    """Filters that a step updates, lengths of its updates, and patches to begin with; measured by benchmarks.online."""
 
     few: int = 32
     """Fewer filters are all updated in every step: that takes little time."""
@@ -57,7 +57,7 @@ class _Checked:
 
 @dataclass(frozen=True, repr=False)
 class FilterUpdate(ShortRepr, _Checked):
-    """How learners update and constrain filters.
+    """Update of the filters of a learner, and their constraints.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def filters_in_turn(n_filters: int, step: int, share: float) -> NDArray:
 
 
 def step_length(share: float, ndim: int) -> float:
-    """How many times as long as their bound says a step makes the updates of filters: longer where much is new.
+    """Length of the updates of a step, in units of what the bound of the curvature says: longer where much is new.
 
     The bound is that of the steepest direction, and the first filters are far from good ones in all of them.
 
@@ -318,7 +318,7 @@ def _window(signals: Sequence[NDArray], place: _Place, size: tuple[int, ...]) ->
 def _centred_factors(
     signals: Sequence[NDArray], place: _Place, size: tuple[int, ...], rank: int
 ) -> tuple[_Place, NDArray, NDArray]:
-    """Where a patch lies once its energy lies in its middle, and there its patterns (channels, rank) and shapes."""
+    """Place of a patch once its energy lies in its middle, and there its patterns (channels, rank) and shapes."""
     i, corner = place
     patterns, shapes = _factors(_window(signals, place, size), rank)
     for _ in range(4):  # it sees more of an event each time
@@ -340,7 +340,7 @@ def _factors(patch: NDArray, rank: int) -> tuple[NDArray, NDArray]:
 
 
 def _offset(shapes: NDArray, size: tuple[int, ...]) -> list[int]:
-    """How far the centre of the energy of shapes lies from the middle, along every axis."""
+    """Distance of the centre of the energy of shapes from the middle, along every axis."""
     energy = np.sum(shapes**2, axis=0)
     energy = np.maximum(energy - np.median(energy), 0).reshape(size)  # noise has as much of it everywhere
     total = float(np.sum(energy))

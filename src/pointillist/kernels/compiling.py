@@ -1,4 +1,4 @@
-"""How kernels are compiled, and a clock that stands still meanwhile.
+"""Compilation of kernels, and a clock that stands still meanwhile.
 
 numba compiles a kernel when a process first calls it with arguments of new types, unless it finds it on disk. That takes
 a second or so for each of the larger ones, so that kernels are kept cheap: they allocate nothing, so that no references
@@ -117,7 +117,7 @@ class Compilation(event.Listener):
 
     @property
     def busy(self) -> bool:
-        """Whether something is being compiled now."""
+        """True while something is being compiled."""
         return self._depth > 0
 
     def on_start(self, event: Any) -> None:

@@ -14,7 +14,7 @@ from pointillist.kernels.vectors import broadcast, lanes_of, multiply_add, write
 
 
 class Tuning(NamedTuple):
-    """Which sources a block is predicted from, and how tables are judged by them; measured by benchmarks.fills."""
+    """Choice of the sources of a block, and their say about tables; measured by benchmarks.fills."""
 
     few: int = 100
     """Sources up to which all are used, and judge; what follows is for blocks in holes, which ask for more."""
@@ -210,7 +210,7 @@ def _likelihood(system, n, judges, left, plane):
 
 @helper()
 def _of_one_field(system, n, kept, left, plane):
-    """How many of n sources, nearest first, look like one field: `kept` at least, and all unless farther ones do not.
+    """Number of the n sources, nearest first, that look like one field: `kept` at least, and all unless farther ones do not.
 
     Whitened values of one field have one variance. Where they are much larger from some source on, an edge or something
     lively lies out there, which says nothing about a calm hole; the likeliest such place is where the sources end.
@@ -367,7 +367,7 @@ def _around(sources, targets, most, known):
 
 @helper()
 def _at_rim(known, row, column):
-    """Whether a pixel nearby is not known."""
+    """True where a pixel nearby is not known."""
     for i in range(max(row - TUNING.rim, 0), min(row + TUNING.rim + 1, known.shape[0])):
         for j in range(max(column - TUNING.rim, 0), min(column + TUNING.rim + 1, known.shape[1])):
             if not known[i, j]:

@@ -1,4 +1,4 @@
-"""How filters and code positions are laid out in flat memory, so that one kernel serves every dimension.
+"""Filters and code positions laid out in flat memory, so that one kernel serves every dimension.
 
 A filter is stored as runs of contiguous samples along the last axis: an 11×11 filter is 11 runs, an RGB one
 33, a 1-D one of 40 samples three runs of 16. Code positions are rows of a grid, each with its place in the
@@ -19,9 +19,6 @@ from pointillist.kernels.vectors import FILTERS_A_BLOCK, lanes_of
 SPARE_SAMPLES = 32
 """Samples that every padded signal has behind its end, for the padded lanes of its last run."""
 
-_WIDTHS = (4, 8, 16)
-_CACHE_LINE = 64  # bytes
-
 
 class Layout(NamedTuple):
     """Flat arrays that the kernels walk; see `make_layout`."""
@@ -41,9 +38,8 @@ class Layout(NamedTuple):
 def make_layout(filters: np.ndarray, grid: tuple[int, ...], padded: tuple[int, ...]) -> Layout:
     """Lay out `filters` (n_filters, channels, *size) for codes on `grid` over a signal `(channels, *padded)`."""
     n_filters, *box = filters.shape
-    places = _places(tuple(box), tuple(grid), tuple(padded))
-    width = run_width(box[-1])
-    n_rows, chunks = len(places.taps) // box[-1], -(-box[-1] // width)
+    shape, width = (box[0], *padded), run_width(box[-1])
+    n_rows, chunks = prod(box[:-1]), -(-box[-1] // width)
     padded_rows = aligned_zeros((n_filters, n_rows, chunks * width), filters.dtype)
     padded_rows[..., : box[-1]] = filters.reshape(n_filters, n_rows, box[-1])
     runs = padded_rows.reshape(-1)
@@ -54,10 +50,10 @@ def make_layout(filters: np.ndarray, grid: tuple[int, ...], padded: tuple[int, .
         block_lanes=lanes_of(register_width(filters.dtype)),
         runs=runs,
         squares=squares,
-        run_offsets=places.run_offsets,
+        run_offsets=row_offsets(tuple(box), shape, width),
         blocks=_blocks(filters),
-        taps=places.taps,
-        row_bases=places.row_bases,
+        taps=row_offsets(tuple(box), shape, 1),
+        row_bases=flat_offsets(grid[:-1], strides_of(shape)[1:-1]),
         row_length=grid[-1],
         n_filters=n_filters,
     )
@@ -83,51 +79,30 @@ def make_pairs(filters: np.ndarray, padded: tuple[int, ...]) -> Pairs:
     by_blocks = full.view(two).reshape(-1, FILTERS_A_BLOCK, n_rows * half).transpose(0, 2, 1)
     samples = aligned_zeros(by_blocks.shape, two)
     samples[...] = by_blocks
-    return Pairs(samples.view(filters.dtype).reshape(-1), _pair_offsets(tuple(box), tuple(padded)))
-
-
-@lru_cache(maxsize=64)
-def _pair_offsets(box: tuple[int, ...], padded: tuple[int, ...]) -> np.ndarray:
-    leading = flat_offsets(box[:-1], strides_of((box[0], *padded))[:-1])
-    return (leading[:, None] + 2 * np.arange(-(-box[-1] // 2))).reshape(-1)
+    return Pairs(samples.view(filters.dtype).reshape(-1), row_offsets(tuple(box), (box[0], *padded), 2))
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Zeros that begin where a line of the cache does, so that no run of filters lies in two of them."""
+    """Zeros that begin where a line of the cache does, 64 bytes long, so that no run of filters lies in two of them."""
     n_bytes = prod(shape) * dtype.itemsize
-    room = np.zeros(n_bytes + _CACHE_LINE, np.uint8)
-    begin = -room.ctypes.data % _CACHE_LINE
+    room = np.zeros(n_bytes + 64, np.uint8)
+    begin = -room.ctypes.data % 64
     return room[begin : begin + n_bytes].view(dtype).reshape(shape)
 
 
-class _Places(NamedTuple):
-    """The arrays of a `Layout` that depend on shapes only."""
+@lru_cache(maxsize=256)
+def row_offsets(box: tuple[int, ...], shape: tuple[int, ...], width: int) -> np.ndarray:
+    """Offsets of pieces, `width` long, of the rows of a filter of shape `box` (channels, *size) in a signal of `shape`.
 
-    run_offsets: np.ndarray
-    taps: np.ndarray
-    row_bases: np.ndarray
-
-
-@lru_cache(maxsize=64)
-def _places(box: tuple[int, ...], grid: tuple[int, ...], padded: tuple[int, ...]) -> _Places:
-    """Where filters of shape `box` (channels, *size) lie; learners lay filters out several times a step."""
-    shape = (box[0], *padded)
-    strides = strides_of(shape)
-    leading = flat_offsets(box[:-1], strides[:-1])
-    taps = (leading[:, None] + np.arange(box[-1])).reshape(-1)
-    return _Places(run_offsets(box, shape), taps, flat_offsets(grid[:-1], strides[1:-1]))
-
-
-def run_offsets(box: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray:
-    """Where each run of a filter of shape `box` (channels, *size) lies in a signal of `shape`, relative to its first."""
-    width = run_width(box[-1])
+    They are kept, since learners lay filters out several times a step; nobody writes into them.
+    """
     leading = flat_offsets(box[:-1], strides_of(shape)[:-1])
     return (leading[:, None] + width * np.arange(-(-box[-1] // width))).reshape(-1)
 
 
 def run_width(length: int) -> int:
     """Width of the runs for rows of `length` samples: the fewest runs, then the least padding."""
-    return min(_WIDTHS, key=lambda width: (-(-length // width), width))
+    return min((4, 8, 16), key=lambda width: (-(-length // width), width))
 
 
 @cache

@@ -35,7 +35,7 @@ def begin_compiling(filter_size: int) -> None:
 
 
 def is_compiling() -> bool:
-    """Whether a second process was begun that was not waited for yet."""
+    """True from the begin of a second process until it was waited for."""
     return bool(_processes)
 
 
@@ -50,7 +50,7 @@ def end_compiling(longest: float = 120.0) -> None:
 
 
 def are_compiled() -> bool:
-    """Whether there are kernels where numba keeps them: in the folder that NUMBA_CACHE_DIR names, or beside their source.
+    """Look for kernels where numba keeps them: in the folder that NUMBA_CACHE_DIR names, or beside their source.
 
     Where numba may write to neither it takes a folder of the user's; the second process then finds the kernels itself.
     """

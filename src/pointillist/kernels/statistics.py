@@ -155,7 +155,7 @@ def _walk(n_pairs, size, dtype):
 
 
 class Sums(NamedTuple):
-    """What products of blocks with filters are added up in, all flat and in the precision of the filters."""
+    """Sums of products of blocks with filters, all flat and in the precision of the filters."""
 
     later: np.ndarray  # (n · channels · places,) sums of n filters over those that do not come before them
     earlier: np.ndarray  # the same over those that do, mirrored

@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.kernels.layout import SPARE_SAMPLES, flat_offsets, run_offsets, run_width, strides_of
+from pointillist.kernels.layout import SPARE_SAMPLES, flat_offsets, row_offsets, run_width, strides_of
 from pointillist.kernels.sweep import MEMORY, Codes, Effort, Scene, Strips, descend, make_memory
 from pointillist.kernels.threads import MOST_ITEMS, disperse, make_team
 from pointillist.parallel import Mapper, SharedMap
@@ -61,7 +61,7 @@ class Field:
         self.margin = tuple(f - 1 if self.around else 0 for f in geometry.filter)
         self.shape = (geometry.channels, *(n + 2 * m for n, m in zip(geometry.padded, self.margin, strict=True)))
         strides, width = strides_of(self.shape), run_width(geometry.filter[-1])
-        self.offsets = run_offsets((geometry.channels, *geometry.filter), self.shape)
+        self.offsets = row_offsets((geometry.channels, *geometry.filter), self.shape, width)
         self.filter_step = len(self.offsets) * width
         self.strides = strides[1:]
         self.corner = int(self.strides @ self.margin)
