@@ -186,6 +186,7 @@ _OBJECTS: dict[str, Callable[[], Any]] = {
     "Sequence[StoredSource]": lambda: [pt.sources.ArraySource(IMAGE[None])],
     "StoredSource": lambda: pt.sources.ArraySource(IMAGE[None]),
     "source": lambda: pt.sources.ArraySource(IMAGE[None]),
+    "BatchCSC | OnlineCSC": lambda: copy.deepcopy(model()),
     "ConvolutionalLearner": lambda: copy.deepcopy(model()),
     "model": lambda: copy.deepcopy(model()),
     "Problem": _problem,

@@ -120,7 +120,7 @@ class CoordinateDescent:
             raise ValueError(f"cells must be a tuple of positive integers, got {shown(self.cells)}")
 
     def rescaled(self, power: int) -> Self:
-        """These settings for w ‖d‖² divided by 2 to a power."""
+        """These settings for w ‖d‖² divided by 2 to the `power`."""
         return self if self.ridge == 0 else replace(self, ridge=float(np.ldexp(self.ridge, -power)))
 
     def prepare(self, problem: Problem) -> DescentState:
