@@ -23,7 +23,7 @@ from benchmarks import beside
 from benchmarks.context import Context, parser
 from benchmarks.tables import Findings, Table
 
-MODULES = ("coordinate_descent", "certificate", "scanning", "sweeping", "fourier_scan")
+MODULES = ("coordinate_descent", "certificate", "scanning", "sweeping", "fourier_scan", "one_dimensional")
 TRICKS: dict[str, dict[str, Any]] = {
     "projected dual points": {"certificate.hopeful": 0.0},
     "near violators between scans": {"scanning.near_products": 2**62},
@@ -34,6 +34,8 @@ TRICKS: dict[str, dict[str, Any]] = {
     "scans by transforms": {"fourier_scan.cost": math.inf},
     "cap on new codes": {"coordinate_descent.new_codes": math.inf},
     "scans of some positions": {"scanning.scattered": 0.0},
+    "projected dual points in one dimension": {"one_dimensional.hopeful": 0.0},
+    "correlations that are followed": {"one_dimensional.correlations": 0},
     "descents that go further in late rounds": {"coordinate_descent.settled_rounds": 2**30},
 }
 """Fields, by module, or arguments of `CoordinateDescent` that switch a trick off."""
@@ -44,6 +46,10 @@ def problems(quick: bool) -> dict[str, tuple[Any, Any, float]]:
     """Signals, filters and penalty by name: the axes along which tricks differ."""
     rng, natural = np.random.default_rng(0), pt.load_filters("natural-100")
     images = beside.photographs(100, 3)
+    line = rng.standard_normal((10, 128)) * np.hanning(128)
+    events = np.where(rng.random((10, 20_000)) < 1e-3, rng.uniform(1, 2, (10, 20_000)), 0)
+    recording = sum(np.convolve(one, shape, "same") for one, shape in zip(events, line, strict=True))
+    recording = (recording + rng.standard_normal(20_000))[None].astype(np.float32)
     found = {
         "λ = 1": (images, natural, 1.0),
         "λ = 0.3": (images, natural, 0.3),
@@ -52,6 +58,7 @@ def problems(quick: bool) -> dict[str, tuple[Any, Any, float]]:
         "5×5": (images, beside.drawn(rng, 32, 5, 5), 0.3),
         "21×21": (images[:2], beside.drawn(rng, 32, 21, 21), 0.3),
         "51×51": (images[:1], beside.drawn(rng, 32, 51, 51), 0.3),
+        "recording": (recording, (line / np.linalg.norm(line, axis=1, keepdims=True)).astype(np.float32), 2.0),
         "volume": (rng.standard_normal((1, 30, 30, 30)).astype(np.float32), beside.drawn(rng, 20, 5, 5, 5), 2.0),
     }
     return {name: found[name] for name in ("λ = 1", "5×5")} if quick else found

@@ -129,7 +129,7 @@ def test_a_gap_that_rounding_hides_is_closed_in_all_channels(monkeypatch):
     assert np.all(pt.encode(signals, filters, 0.4, channels=True, tol=1e-3).gap <= 1e-3)
     assert solved == [3]
     # Rounding that is said to be as large as the tolerance must never be called converged by the span alone.
-    monkeypatch.setattr(Projection, "_rounding", lambda *args: 1e-3)
+    monkeypatch.setattr(Projection, "rounding", lambda *args: 1e-3)
     result = pt.encode(signals, filters, 0.4, channels=True, tol=1e-3)
     assert solved == [3, 3, 50]
     assert np.all(result.gap <= 1e-3)

@@ -7,7 +7,7 @@ import pointillist as pt
 from pointillist.kernels import correlation
 from pointillist.problem import Geometry, Problem, broadcast_penalty, certificate
 from pointillist.sampling import Sample
-from pointillist.solvers import CoordinateDescent
+from pointillist.solvers import CoordinateDescent, one_dimensional
 from pointillist.solvers.one_dimensional import Tuning, can_follow, inner_products, make_bank, solve_following
 
 BOUNDARIES = ["valid", "same", "full"]
@@ -33,9 +33,8 @@ def problem_of(signals, filters, boundary="same", penalty=0.5, **others):
     )
 
 
-def followed(problem, signals, *, start=None, n_jobs=1, tuning=None, **settings):
-    settings = CoordinateDescent(**settings)
-    return solve_following(problem, settings, list(signals), start, n_jobs, *([] if tuning is None else [tuning]))
+def followed(problem, signals, *, start=None, n_jobs=1, **settings):
+    return solve_following(problem, CoordinateDescent(**settings), list(signals), start, n_jobs)
 
 
 def exact(problem, signals, result):
@@ -91,29 +90,32 @@ def test_bounds_hold_in_single_precision(boundary, tol):
 
 
 @pytest.mark.parametrize("boundary", BOUNDARIES)
-def test_long_filters_are_transformed_first(boundary):
+def test_long_filters_are_transformed_first(monkeypatch, boundary):
     signals, filters = recording(1, 2, taps=260, samples=900, n_filters=3)
     problem = problem_of(signals, filters, boundary, 1.0)
     result, _ = followed(problem, signals, tol=1e-9)
-    directly, _ = followed(problem, signals, tol=1e-9, tuning=Tuning(transformed=10**6))
+    monkeypatch.setattr(one_dimensional, "TUNING", Tuning(transformed=10**6))
+    directly, _ = followed(problem, signals, tol=1e-9)
     assert np.all(result.gap <= 1e-9)
     assert result.objective == pytest.approx(directly.objective, rel=1e-9)
 
 
-@pytest.mark.parametrize("recorrelated", [0.0, 1e9])
-def test_correlations_taken_anew_or_followed_lead_to_one_optimum(recorrelated):
+@pytest.mark.parametrize("hopeful", [0.0, 1e9])
+def test_parts_and_projections_lead_to_one_optimum(monkeypatch, hopeful):
     signals, filters = recording(2, 2)
     problem = problem_of(signals, filters, weights=some_weights("uneven", signals.shape))
-    result, _ = followed(problem, signals, tol=1e-11, tuning=Tuning(recorrelated=recorrelated, part=50))
+    monkeypatch.setattr(one_dimensional, "TUNING", Tuning(hopeful=hopeful, part=50))
+    result, _ = followed(problem, signals, tol=1e-11)
     assert np.all(result.gap <= 1e-11)
     assert max(one.gap for one in exact(problem, signals, result)) <= 1e-9
 
 
-def test_threads_and_batches_change_no_bit():
+def test_threads_and_batches_change_no_bit(monkeypatch):
     signals, filters = recording(3, count=9)
     problem = problem_of(signals, filters)
     one, _ = followed(problem, signals)
-    many, _ = followed(problem, signals, n_jobs=3, tuning=Tuning(batch=1200))
+    monkeypatch.setattr(one_dimensional, "TUNING", Tuning(batch=1200))
+    many, _ = followed(problem, signals, n_jobs=3)
     for i in range(9):
         np.testing.assert_array_equal(one.codes.indices[i], many.codes.indices[i])
         np.testing.assert_array_equal(one.codes.values[i], many.codes.values[i])

@@ -18,6 +18,8 @@ _STEP = 64
 """Positions that are searched for violators together."""
 _HISTORY = 5
 """Moves of all codes that are combined into one extrapolated step."""
+_PROJECTIONS = 4
+"""Sweeps of a projected dual point; 3 and 6 are as good."""
 _NEGLIGIBLE = 0.07
 """Share of its penalty below which a code is dropped at the end of a solve with a ridge."""
 _MANY = 1000
@@ -51,9 +53,7 @@ class Rules(NamedTuple):
     cells: np.ndarray  # sides of the cells that take one new code each, round by round; the last serves all later ones
     share: float
     hopeful: float
-    projections: int
     part: int
-    recorrelated: float
     neighbours: int
 
 
@@ -168,11 +168,7 @@ def _rounds(bank, rules, signal, weights, clean, correlations, codes, values, re
                     changes[i] -= values[i] * penalty
                     values[i] = 0
         loss, energy = _leave(bank, signal, weights, codes, values, residual)
-        if np.count_nonzero(changes) > rules.recorrelated * residual.size:
-            _correlate(bank, residual, correlations)
-            off = own
-        else:
-            off += _move(bank, weights, clean, correlations, missing, codes, changes)
+        off += _move(bank, weights, clean, correlations, missing, codes, changes)
         codes, values = _without_zeros(codes, values)
     outcome[0], outcome[1], outcome[2], outcome[3] = objective, gap, rounds, crowded and gap > rules.tol
     return codes, values
@@ -367,7 +363,7 @@ def _descend(bank, rules, weights, clean, correlations, codes, values, target, p
         while end < count and first[end] < end and offsets[end] - offsets[begin] < rules.part:
             end += 1
         if projecting:
-            for _ in range(rules.projections):
+            for _ in range(_PROJECTIONS):
                 _pass(sweep, scaled, slopes, begin, end, False, 0.0)
         else:
             _sweeps(rules, sweep, scaled, slopes, begin, end, target)

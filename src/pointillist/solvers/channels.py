@@ -26,14 +26,20 @@ from pointillist.problem import Problem, inner
 from pointillist.sampling import generator
 from pointillist.solvers.base import Result
 
-_MOST = 0.75
-"""The share of the channels that filters may span for a projection to be worth its time."""
-_FIRST_GUESS = 16
-_LOST = 64
-"""Units of rounding, beside its norm, that may be lost of a filter."""
-_LARGE_TERMS = 16.0
-"""Terms that are so many times the root of the objective lose digits of it by rounding."""
-_DRAWS = 5  # sets these draws apart from all others
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """Numbers of the projection to a span."""
+
+    most: float = 0.75
+    """Share of the channels that filters may span for a projection to be worth its time (`benchmarks.channels`)."""
+    lost: int = 64
+    """Units of rounding, beside its norm, that may be lost of a filter."""
+    large_terms: float = 16.0
+    """Terms that are so many times the root of the objective lose digits of it by rounding."""
+
+
+TUNING = Tuning()
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,12 +144,12 @@ def filter_span(filters: NDArray) -> Span | None:
     flat = filters.reshape(len(filters), channels, -1).astype(np.float64)
     with one_blas_thread():
         # The columns of random mixtures span the same space, up to chance of measure zero, and are few.
-        count = min(_FIRST_GUESS, channels)
+        count = min(16, channels)
         while True:
-            mix = generator(0, _DRAWS, count).standard_normal((len(flat), flat.shape[2], count))
+            mix = generator(0, 5, count).standard_normal((len(flat), flat.shape[2], count))
             left, sizes, _ = np.linalg.svd((flat @ mix).sum(axis=0), full_matrices=False)
             rank = int(np.count_nonzero(sizes > channels * unit * sizes[0]))  # the rest may be rounding
-            if rank > _MOST * channels or rank == 0:
+            if rank > TUNING.most * channels or rank == 0:
                 return None
             if rank < count or count == channels:
                 break
@@ -154,7 +160,7 @@ def filter_span(filters: NDArray) -> Span | None:
         rest = basis @ inside
     rest -= flat
     missed, norms = (np.sqrt(np.einsum("kcs,kcs->k", one, one)) for one in (rest, flat))
-    if not np.all(missed <= _LOST * unit * norms):
+    if not np.all(missed <= TUNING.lost * unit * norms):
         return None
     return Span(filters, basis, inside, float(np.max(missed)))
 
@@ -226,9 +232,11 @@ class Projection:
         for i, (signal, split) in enumerate(zip(self.signals, self.splits, strict=True)):
             left, weights = result.residuals[i], self.problem.weights_of(i)
             fit = (split.inside if weights is None else weights[:1] * split.inside) - left
-            gaps[i] = result.gap[i] + self._rounding(i, left, float(result.objective[i]))
+            gaps[i] = result.gap[i] + self.rounding(i, left, float(result.objective[i]))
             indices, values = result.codes.indices[i], result.codes.values[i]
-            if not is_resident(signal) and self._terms(i, indices, values) > _LARGE_TERMS * np.sqrt(objectives[i]):
+            if not is_resident(signal) and self._terms(i, indices, values) > TUNING.large_terms * np.sqrt(
+                objectives[i]
+            ):
                 objectives[i], whole = self._valued(i, indices, values)
                 residuals.append(whole.astype(left.dtype))
             else:
@@ -248,7 +256,7 @@ class Projection:
         price = inner(self.problem.penalty_at(indices), np.abs(values))
         return 0.5 * inner(residual, difference) + price + self.problem.constant_of(i), residual
 
-    def _rounding(self, i: int, left: NDArray, objective: float) -> float:
+    def rounding(self, i: int, left: NDArray, objective: float) -> float:
         """How much the gap, relative to the objective, can have grown by rounding; `left` is the residual in the span."""
         if objective == 0:
             return 0.0

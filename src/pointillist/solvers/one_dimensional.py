@@ -42,25 +42,21 @@ class Tuning:
     batch: int = 2**18
     """Correlations of the signals that one call of the kernel takes: enough for its entry to count for nothing."""
     share: float = 0.2
-    """Part of the largest violation that sweeps of a round are followed up to; 0.1 and 0.3 take 1.05 times as long."""
+    """Part of the largest violation that sweeps of a round are followed up to; 0.4 takes up to 1.45 times as long."""
     extra: int = 2
-    """Times `CoordinateDescent.extra` that the non-zeros are swept over: sweeps cost little beside what a round takes."""
+    """Times `CoordinateDescent.extra` that the non-zeros are swept over: sweeps cost little beside the rest (1.2)."""
     hopeful: float = 10.0
-    """Gap, in tolerances, below which a dual point is projected: worth 1.4 at a twentieth of the largest penalty."""
-    projections: int = 6
-    """Sweeps of a projection; 4 and 10 are as good."""
+    """Gap, in tolerances, below which a dual point is projected (1.2 to 1.4 where codes overlap)."""
     part: int = 2**15
-    """Inner products of codes that are swept over, and extrapolated, together: what fits into the second cache."""
-    recorrelated: float = 1 / 6
-    """Codes that changed, beside samples, from which on correlations are taken anew, faster than they are followed."""
+    """Inner products of codes that are swept over, and extrapolated, together; a quarter takes up to 1.4 times as long."""
 
 
-_TUNING = Tuning()
+TUNING = Tuning()
 
 
-def can_follow(problem: Problem, tuning: Tuning = _TUNING) -> bool:
+def can_follow(problem: Problem) -> bool:
     """Whether a problem is of one dimension, without a circle or a sample, and its correlations are few, by counts alone."""
-    geometry, count = problem.geometry, problem.n_filters * problem.geometry.n_positions
+    geometry, tuning, count = problem.geometry, TUNING, problem.n_filters * problem.geometry.n_positions
     if len(geometry.grid) > 1 or geometry.boundary == "circular":
         return False
     if problem.drawn is not None or problem.penalty.shape[1] > 1 or count > tuning.correlations:
@@ -113,13 +109,12 @@ def solve_following(
     signals: Sequence[NDArray],
     start: SparseCodes | None,
     n_jobs: int,
-    tuning: Tuning = _TUNING,
 ) -> tuple[Result, bool]:
     """Solve a problem that `can_follow` allows; tell too whether codes became too many to go on.
 
     `settings` are those of `CoordinateDescent`.
     """
-    geometry, bank = problem.geometry, make_bank(problem)
+    geometry, bank, tuning = problem.geometry, make_bank(problem), TUNING
     weights, clean = _clean(problem)
     taps, ridged = geometry.filter[0], settings.ridge > 0
     cells = settings.cells if ridged else [max(taps >> turn, 1) for turn in range(2, max(taps.bit_length(), 3))]
@@ -127,7 +122,7 @@ def solve_following(
     rules = Rules(
         settings.tol, settings.max_iter, settings.min_iter, settings.max_sweeps, settings.extra * tuning.extra,
         settings.ridge, problem.nonnegative, np.array(cells), settings.inner if ridged else tuning.share,
-        tuning.hopeful, tuning.projections, tuning.part, tuning.recorrelated, int(most * geometry.channels),
+        tuning.hopeful, tuning.part, int(most * geometry.channels),
     )  # fmt: skip
     step = max(1, tuning.batch // (problem.n_filters * geometry.n_positions))
 
