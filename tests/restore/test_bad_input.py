@@ -204,6 +204,15 @@ def test_kinds_of_noise(options, word):
     _refused(lambda: denoise(RAMP, filters=FILTERS, **options), word)
 
 
+@pytest.mark.parametrize("texture", [1.5, float("nan")])
+def test_shares_of_texture(texture):
+    _refused(lambda: inpaint(RAMP, HOLES, FILTERS, texture=texture), "texture", "between 0 and 1")
+
+
+def test_nothing_but_outliers():
+    _refused(lambda: denoise(np.zeros((20, 24)), filters=FILTERS, noise="salt_pepper"), "nothing but outliers")
+
+
 def test_counts_are_not_negative():
     _refused(lambda: denoise(RAMP - 0.5, filters=FILTERS, noise="poisson"), "negative")
 

@@ -25,28 +25,6 @@ def test_colour_comes_back(colour_picture, colour_filters, error, pattern):
     assert len(details.codes) == 1
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"pattern": "RGBG"}, "pattern must be one of"),
-        ({"mosaic": np.zeros((20, 20, 3))}, "mosaic must be"),
-        ({"mosaic": np.zeros((1, 1))}, "image must have at least"),
-        ({"filters": np.ones((2, 3, 3))}, "filters must be colour filters"),
-    ],
-)
-def test_bad_input_is_named(colour_filters, change, message):
-    arguments = {"mosaic": np.zeros((20, 20)), "filters": colour_filters, **change}
-    with pytest.raises(ValueError, match=message):
-        demosaic(**arguments)
-
-
-def test_an_unseen_channel_is_named(colour_filters):
-    mosaic = np.ones((20, 20))
-    mosaic[::2, ::2] = np.nan
-    with pytest.raises(ValueError, match="no seen pixel"):
-        demosaic(mosaic, "RGGB", colour_filters)
-
-
 @pytest.mark.parametrize("boundary", ["same", "full"])
 @pytest.mark.parametrize("shape", [(12, 14), (13, 11)])
 def test_phases_synthesise_what_is_seen_of_the_filters(boundary, shape):

@@ -78,15 +78,6 @@ def test_deviations_grow_into_a_hole_and_with_the_contrast():
     np.testing.assert_allclose(larger, 10 * deviation, rtol=1e-5)
 
 
-def test_the_number_of_threads_does_not_matter():
-    rng = np.random.default_rng(2)
-    planes = gaussian_filter(rng.standard_normal((3, *Y.shape)), (0, 1, 1))
-    missing = (rng.random(Y.shape) < 0.3) | hole(60, 20, 18, 40)
-    one, three = (filled(planes, missing, n_jobs=n, deviations=True) for n in (1, 3))
-    np.testing.assert_array_equal(one[0], three[0])
-    np.testing.assert_array_equal(one[1], three[1])
-
-
 def test_a_constant_picture_stays_one_and_no_error_is_expected():
     missing = hole(40, 30, 12, 50)
     values, deviation, _ = filled(np.full(Y.shape, 0.3), missing, deviations=True)

@@ -39,23 +39,6 @@ def test_enlarging_colour_with_alpha(colour_picture, filters):
     np.testing.assert_array_equal(enlarged[::2, 1::2, 3], image[..., 3])
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"factor": 0}, "factor"),
-        ({"factor": 1.5}, "factor"),
-        ({"factor": True}, "factor"),
-        ({"kernel": "sinc"}, "kernel"),
-        ({"image": np.zeros((1, 1))}, "image"),
-        ({"image": np.zeros((3, 3))}, "image"),
-    ],
-)
-def test_bad_enlargements_are_named(filters, change, message):
-    arguments = {"image": np.zeros((20, 20)), "filters": filters, **change}
-    with pytest.raises(ValueError, match=message):
-        super_resolve(**arguments)
-
-
 @pytest.mark.parametrize("factor", [2, 3, 4])
 @pytest.mark.parametrize("kernel", ["box", "bicubic"])
 def test_coarse_samples_lie_where_their_kernels_are_centred(kernel, factor):
