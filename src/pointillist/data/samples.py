@@ -16,7 +16,7 @@ from pointillist.storage import check_regular
 
 GREY_WEIGHTS = (0.2989, 0.5870, 0.1140)
 ONE_FILE: dict[str, Any] = {"is_ome": False, "is_mmstack": False, "is_ndtiff": False}
-"""Options by which tifffile opens files: formats that name further files are read as plain TIFF, which knows of one file only."""
+"""Options by which tifffile opens files: formats that name further files are read as plain TIFF, which knows one file."""
 
 _FULL_SCALE = {np.dtype(np.uint8): 255.0, np.dtype(np.uint16): 65535.0}
 _INVERSE = {6: 8, 8: 6}
