@@ -205,3 +205,9 @@ def test_statistics_are_packed_by_choice(signals):
     assert without == {"filters", "usage", "penalty", "history"}
     assert everything - without
     assert all(name.startswith("statistics.") for name in everything - without)
+
+
+def test_a_setting_of_coordinate_descent_that_is_gone_is_passed_over():
+    settings = {"tol": 0.25, "cells": {"tuple": [3, 2, 1]}, "keep_start": False}
+    packed = {"solver": {"class": "CoordinateDescent", "settings": settings}}
+    assert unpack_parameters(packed, {}) == {"solver": CoordinateDescent(tol=0.25, cells=(3, 2, 1))}

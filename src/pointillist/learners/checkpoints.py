@@ -182,7 +182,9 @@ def _unpacked(value: Any, arrays: Mapping[str, NDArray]) -> Any:
     if value["class"] not in SETTINGS or value["settings"] is None:
         raise LookupError(value["class"])
     mapping(value["settings"], value["class"])
-    return SETTINGS[value["class"]](**{name: _unpacked(item, arrays) for name, item in value["settings"].items()})
+    # Files of earlier versions have a setting of coordinate descent that is gone.
+    kept = {name: item for name, item in value["settings"].items() if name != "keep_start"}
+    return SETTINGS[value["class"]](**{name: _unpacked(item, arrays) for name, item in kept.items()})
 
 
 def _named(arrays: Mapping[str, NDArray], prefix: str) -> dict[str, NDArray]:
