@@ -90,7 +90,8 @@ def as_several(given: Any, name: str) -> Any:
     if hasattr(given, "data_vars") or scipy.sparse.issparse(given) or isinstance(given, np.ma.MaskedArray):
         return as_plain(given, name)
     if hasattr(given, "__array__"):
-        return list(given) if _holds_arrays(np.asarray(given)) else as_plain(given, name)
+        plain = as_plain(given, name)
+        return list(given) if _holds_arrays(plain) else plain
     return given
 
 

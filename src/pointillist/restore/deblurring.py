@@ -286,7 +286,7 @@ class Area:
             direction = step + np.float32(size / previous) * direction
             image = self.adjoint(weights * self.apply(direction)) + rho * direction
             curvature = float(np.vdot(direction, image))
-            if not curvature > 0:  # nothing is left to do
+            if not (size > 0 and curvature > 0):  # nothing is left to do
                 break
             length = np.float32(size / curvature)
             x = x + length * direction
