@@ -76,12 +76,6 @@ def extent(array: NDArray) -> tuple[float, float]:
     return float(np.min(ends[:, 0])), float(np.max(ends[:, 1]))
 
 
-def largest(array: NDArray) -> float:
-    """The largest magnitude of an array (channels, *space) of floats; infinite or NaN where a sample is."""
-    low, high = extent(array)
-    return max(high, -low) if low == low else low
-
-
 def ranked(values: NDArray, rank: int) -> float:
     """The value of that rank among all, ascending from 0, exactly; large arrays are neither sorted nor copied."""
     flat = values.reshape(1, -1)

@@ -85,7 +85,8 @@ class CoordinateDescent:
         cells spread the first codes out instead of crowding them around the strongest edges.
     inner : float
         Descent in a round stops when no code moves more than this share of the largest violation, and goes further in late
-        rounds.
+        rounds. Signals of one dimension with few filters have their own cells and share, but with a ridge
+        (`one_dimensional`).
     max_sweeps, extra : int
         Passes over the working set in a round at most, each followed by up to `extra` over the non-zeros. Between two scans
         of all codes rounds have three passes at most, up to twice as many extra ones, and plain ones at the end.

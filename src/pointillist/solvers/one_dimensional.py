@@ -95,7 +95,7 @@ def inner_products(filters: NDArray) -> NDArray:
 def make_bank(problem: Problem) -> Bank:
     """The filters of a problem, divided by their penalties, with all that descent on correlations needs of them."""
     penalties = problem.penalty[:, 0].copy()
-    filters = problem.filters / penalties[:, None, None]
+    filters = np.ascontiguousarray(problem.filters / penalties[:, None, None])
     n_filters, channels, taps = filters.shape
     turned = np.zeros((channels, taps + 6, n_filters))
     turned[:, 3:-3] = filters[:, :, ::-1].transpose(1, 2, 0)
