@@ -71,13 +71,13 @@ def can_follow(problem: Problem) -> bool:
 
 def _clean(problem: Problem) -> tuple[NDArray, NDArray]:
     """Padded weights (n or 1, channels or 1, samples), and positions (n or 1, n_positions) that meet only ones."""
-    geometry = problem.geometry
-    weights = np.ones((1, *geometry.signal)) if problem.weights is None else problem.weights
-    weights = weights.reshape(-1, *weights.shape[-2:]).astype(np.float64)
-    behind = geometry.padded[0] - geometry.offset[0] - geometry.signal[0]
-    weights = np.pad(weights, [(0, 0), (0, 0), (geometry.offset[0], behind)])
-    ones = np.cumsum(np.pad((weights == 1).all(axis=1), [(0, 0), (1, 0)]), axis=1)
-    taps = geometry.filter[0]
+    geometry, taps, given = problem.geometry, problem.geometry.filter[0], problem.weights
+    weights = np.zeros((1, 1, *geometry.padded) if given is None else (*given.shape[:-1], *geometry.padded))
+    weights = weights.reshape(-1, *weights.shape[-2:])
+    inside = slice(geometry.offset[0], geometry.offset[0] + geometry.signal[0])
+    weights[..., inside] = 1 if given is None else given
+    ones = np.zeros((len(weights), geometry.padded[0] + 1), np.int64)
+    np.cumsum((weights == 1).all(axis=1), axis=1, out=ones[:, 1:])
     return weights, ones[:, taps:] - ones[:, :-taps] == taps
 
 
