@@ -297,7 +297,7 @@ def test_there_are_rounds_even_if_no_codes_at_all_are_within_the_tolerance(refer
 
 def test_a_ridge_solves_the_elastic_net_and_its_gap_still_bounds(monkeypatch, reference):
     monkeypatch.setattr(coordinate_descent, "TUNING", dataclasses.replace(coordinate_descent.TUNING, negligible=0.0))
-    problem, x = reference.problem(np.random.default_rng(4), (60,), (5,), dtype=np.float64, n_filters=4)
+    problem, x = reference.problem(np.random.default_rng(4), (12, 9), (3, 3), dtype=np.float64, n_filters=4)
     ridge = 0.7
     solver = CoordinateDescent(ridge=ridge, max_iter=60, max_sweeps=500, inner=1e-6, tol=0)
     result = solver.solve(solver.prepare(problem), [x])
