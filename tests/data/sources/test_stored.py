@@ -23,6 +23,7 @@ from pointillist.data.sources import (
     ZarrSource,
     open_source,
 )
+from pointillist.data.sources.stacks import ChunkedArray
 from pointillist.errors import UnreadableFileError
 
 STACK = np.random.default_rng(0).random((5, 9, 11)).astype(np.float32)
@@ -266,3 +267,28 @@ def test_a_missing_extra_is_named(tmp_path, monkeypatch):
     (tmp_path / "a.h5").write_bytes(b"")
     with pytest.raises(ImportError, match=r"pointillist\[hdf5\]"):
         Hdf5Source(tmp_path / "a.h5")
+
+
+def test_unpacked_chunks_are_kept_for_the_windows_beside():
+    """Each of many windows once unpacked its chunks again."""
+    loads = []
+
+    def load(number):
+        loads.append(number)
+        return None if number[0] == 3 else np.full((64, 2**14), 2.0 * number[0] + number[1], np.float32)
+
+    array = ChunkedArray((256, 2**15), (64, 2**14), np.dtype(np.float32), 7, load)  # chunks of 4 MB
+    for first in range(0, 64, 8):
+        for row in (first, first + 64):
+            np.testing.assert_array_equal(
+                array[row : row + 8, 2**14 - 1 : 2**14 + 1], [[row // 64 * 2, row // 64 * 2 + 1]] * 8
+            )
+    assert loads == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert (array[0, 0], array[128, 0]) == (
+        0,
+        4,
+    )  # a fifth one: that used longest ago goes, which is not the one just used
+    loads.clear()
+    assert (array[0, 0], array[0, -1]) == (0, 1)
+    assert loads == [(0, 1)]
+    assert array[200, 0] == 7

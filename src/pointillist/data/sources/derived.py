@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.random import Generator
@@ -23,6 +23,7 @@ from pointillist.validation import as_list, check_arguments, check_index, is_con
 
 DEFAULT_CACHE = 2**28
 """Bytes of decoded signals that are kept."""
+Made = TypeVar("Made", bound=NDArray[Any] | None)
 _CROPS = 3  # sets these draws apart from all others of the same seed
 _ATTEMPTS = 10
 
@@ -35,18 +36,18 @@ class Cache:
             raise ValueError(f"cache must not be negative, got {limit} bytes")
         self.limit = limit
         self.held = 0
-        self._arrays: OrderedDict[Hashable, NDArray] = OrderedDict()
+        self._arrays: OrderedDict[Hashable, Any] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: Hashable, make: Callable[[], NDArray]) -> NDArray:
-        """The array of that key, made and kept where it is not there."""
+    def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """The array of that key, made and kept where it is not there; None is not kept."""
         with self._lock:
             if key in self._arrays:
                 self._arrays.move_to_end(key)
                 return self._arrays[key]
         array = make()
         with self._lock:
-            if key not in self._arrays and array.nbytes <= self.limit:
+            if array is not None and key not in self._arrays and array.nbytes <= self.limit:
                 self._arrays[key] = array
                 self.held += array.nbytes
                 while self.held > self.limit:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pointillist.data.damage import check_chunk, check_claim, check_page, check_pages, damage_named
 from pointillist.data.samples import ONE_FILE, floats, map_npy, to_float
 from pointillist.data.sources.base import StoredSource, box, file_fingerprint
+from pointillist.data.sources.derived import Cache
 from pointillist.errors import UnreadableFileError
 from pointillist.large import LARGE, bands, release, scratch_file
 from pointillist.reprs import shown, sizes
@@ -27,6 +28,8 @@ from pointillist.validation import as_path, check_arguments, check_index, is_int
 
 _LISTED = 20
 """Names of arrays that a message lists."""
+_RECENT = 2**24
+"""Bytes of unpacked chunks that an array keeps: neighbouring windows meet the same ones."""
 PACKERS = ("zlib", "gzip", "bz2", "lzma", "zstd", "lz4", "blosc")
 """Codecs that make fewer bytes of many."""
 
@@ -193,7 +196,7 @@ class MappedFile:
 
 
 class ChunkedArray:
-    """An array in chunks, of which those that a part meets are read and unpacked one by one.
+    """An array in chunks, of which those that a part meets are read and unpacked one by one, and kept for a while.
 
     Parameters
     ----------
@@ -211,6 +214,7 @@ class ChunkedArray:
         load: Callable[[tuple[int, ...]], NDArray[Any] | None],
     ) -> None:  # fmt: skip
         self.shape, self.chunks, self.dtype, self.fill, self.load = shape, chunks, dtype, fill, load
+        self._recent = Cache(_RECENT)
 
     def __getitem__(self, place: Any) -> NDArray[Any]:
         given = list(place) if isinstance(place, tuple) else [place]
@@ -223,7 +227,7 @@ class ChunkedArray:
         out = np.full([len(span) for span in spans], self.fill, self.dtype)
         ends = zip(spans, self.chunks, strict=True)
         for number in product(*(range(span.start // side, -(-span.stop // side)) for span, side in ends)):
-            chunk = self.load(number)
+            chunk = self._recent.get(number, partial(self.load, number))
             if chunk is None:
                 continue
             begins = [n * side for n, side in zip(number, self.chunks, strict=True)]
