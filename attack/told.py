@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from sklearn.base import BaseEstimator
 
 import pointillist as pt
 
@@ -33,13 +32,17 @@ def told(value: Any) -> Any:
         return {str(key): told(one) for key, one in value.items() if key not in TIMED}
     if isinstance(value, list | tuple):
         return [told(one) for one in value]
+    if _is_learner(value):  # its settings, the number of threads among them, are no answer
+        return {key: told(one) for key, one in vars(value).items() if key.endswith("_") and key != "state_"}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {one.name: told(getattr(value, one.name)) for one in dataclasses.fields(value) if one.name not in TIMED}
-    if isinstance(value, BaseEstimator):
-        return {key: told(one) for key, one in vars(value).items() if key.endswith("_") and key != "state_"}
     if isinstance(value, float | int | str | bool | None | np.generic):
         return repr(value)
     return type(value).__name__
+
+
+def _is_learner(value: Any) -> bool:
+    return hasattr(value, "fit") and not isinstance(value, type)
 
 
 def _array(value: np.ndarray) -> Any:
@@ -69,7 +72,7 @@ def held(value: Any, depth: int = 6) -> Any:
         return {key: held(one, depth - 1) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [held(one, depth - 1) for one in value]
-    if isinstance(value, BaseEstimator):
+    if _is_learner(value):
         return {key: held(one, depth - 1) for key, one in vars(value).items()}
     return id(value)
 

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from attack.told import told
 from sklearn.exceptions import ConvergenceWarning
 
 import pointillist as pt
@@ -79,14 +80,49 @@ def test_threads_change_no_bit(filters, signals, solver, boundary, dtype):
     np.testing.assert_array_equal(one.gap, two.gap)
 
 
-@pytest.mark.parametrize(("solver", "boundary"), [("cd", "same"), ("fft", "circular")])
-def test_threads_change_no_bit_of_large_signals(filters, solver, boundary):
-    """Beyond 10,000 samples BLAS splits even a dot product among its threads."""
-    signals = np.random.default_rng(2).standard_normal((2, 104, 104))
-    one, two = (pt.encode(signals, filters, 1.5, solver=solver, boundary=boundary, n_jobs=n, tol=0.05) for n in (1, 2))
-    np.testing.assert_array_equal(one.codes.to_dense(), two.codes.to_dense())
-    np.testing.assert_array_equal(one.objective, two.objective)
-    np.testing.assert_array_equal(one.gap, two.gap)
+KINDS = {
+    "lines": {"shape": (5, 1, 400), "size": (16,)},
+    "lines in batches": {"shape": (9, 2, 12_000), "size": (24,), "n_filters": 6},
+    "a line of many filters": {"shape": (1, 1, 60_000), "size": (64,), "n_filters": 40, "penalty": 3.0},
+    "lines of many channels": {"shape": (3, 12, 700), "size": (15,)},
+    "lines of rank one": {"shape": (3, 20, 900), "size": (20,), "rank": 1},
+    "a line of rank one": {"shape": (1, 24, 40_000), "size": (32,), "rank": 1, "penalty": 3.0},
+    "pictures of rank one": {"shape": (2, 12, 60, 70), "size": (5, 5), "rank": 1},
+    # Beyond 10,000 samples BLAS splits even a dot product among its threads.
+    "pictures": {"shape": (3, 1, 104, 104), "size": (6, 5)},
+    "pictures around a circle": {"shape": (3, 1, 104, 104), "size": (6, 5), "solver": "fft", "boundary": "circular"},
+    "a large picture": {"shape": (1, 3, 330, 350), "size": (7, 7), "n_filters": 10, "penalty": 2.0},
+}
+WEIGHTED = [
+    (kind, weighted) for kind in KINDS for weighted in (False, True) if not (weighted and "solver" in KINDS[kind])
+]
+
+
+@pytest.mark.parametrize(("kind", "weighted"), WEIGHTED)
+def test_any_number_of_threads_gives_the_same_bits(kind, weighted):
+    given = {"n_filters": 4, "rank": None, "penalty": 1.5, "solver": "cd", "boundary": "same", **KINDS[kind]}
+    (count, channels, *space), size, n_filters = given["shape"], given["size"], given["n_filters"]
+    rng = np.random.default_rng(2)
+    filters = rng.standard_normal((n_filters, channels, *size))
+    if given["rank"] == 1:
+        filters = filters[:, :1] * rng.standard_normal((n_filters, channels, *np.ones_like(size)))
+    filters /= np.sqrt(np.sum(filters**2, axis=tuple(range(1, filters.ndim)), keepdims=True))
+    dense = 5 * rng.standard_normal((count, n_filters, *space))
+    dense *= rng.random(dense.shape) < 0.5 / (n_filters * np.prod(size))
+    signals = pt.decode(pt.SparseCodes.from_dense(dense), filters, channels=True)
+    signals = (signals + 0.2 * rng.standard_normal(signals.shape)).astype(np.float32)
+    weights = np.ones(signals.shape) if weighted else None
+    if weighted:
+        weights[..., 20:40], weights[..., 44:48] = 0.0, 0.5
+    more = {name: given[name] for name in ("solver", "boundary")}
+    one, *others = (
+        pt.encode(
+            signals, filters.astype(np.float32), given["penalty"], weights=weights, channels=True, tol=0.01, n_jobs=n, **more
+        )
+        for n in (1, 2, 3)
+    )  # fmt: skip
+    assert one.codes.nnz > 0
+    assert all(told(other) == told(one) for other in others)
 
 
 @pytest.mark.parametrize(
