@@ -213,7 +213,7 @@ def _solved(seed: int) -> dict[str, Any]:
     """The objective, gap and status of a random problem, solved as tightly as its precision allows."""
     import pointillist as pt
     import pointillist.solvers
-    from benchmarks.problems import draw
+    from benchmarks.drawn import draw
 
     problem = draw(seed)
     tol = 1e-6 if problem["filters"].dtype == np.float32 else 1e-8

@@ -8,23 +8,22 @@ that are stopped early. The exact answer is our float64 solve to a gap of 1e-10.
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 import pointillist as pt
+from benchmarks.drawn import BOUNDARIES as BOUNDARIES
+from benchmarks.drawn import Problem
+from benchmarks.drawn import draw as draw
 from benchmarks.reach import insist
 
-BOUNDARIES = ("same", "valid", "full", "circular")
-SHAPES = (((60,), (5,)), ((80,), (17,)), ((14, 13), (3, 3)), ((16, 11), (5, 2)), ((5, 6, 5), (2, 3, 2)))
 ROUNDING = 1e-12
 """How far a float64 bound may lie above an optimum of the same size by rounding."""
 EXACT = 1e-10
 """The relative gap that exact answers are to be certified to."""
 _ROUNDING_OF_EXCESS = 1e-9
-Problem = dict[str, Any]
-"""The arguments of a call of `encode`."""
 
 
 class Verdict(NamedTuple):
@@ -42,46 +41,6 @@ class Verdict(NamedTuple):
     """The largest gap of the answers that stand for the optima."""
     coded_margin: float | None
     """The margin over signals with codes; without codes a bound is the optimum itself. None where no signal has any."""
-
-
-def draw(seed: int) -> Problem:
-    """A problem of some kind."""
-    rng = np.random.default_rng(seed)
-    space, size = SHAPES[rng.integers(len(SHAPES))]
-    dtype = (np.float32, np.float64)[rng.integers(2)]
-    channels = bool(rng.random() < 0.2)
-    colours, n_filters = (2,) if channels else (), int(rng.integers(1, 7))
-    filters = rng.standard_normal((n_filters, *colours, *size)) / np.sqrt(np.prod(size))
-    if rng.random() < 0.2:  # a smaller filter in the box of the others
-        filters[0, ..., -1] = 0
-    signals = rng.standard_normal((int(rng.integers(1, 3)), *colours, *space))
-    signals[rng.random(signals.shape) < 0.3] = 0
-    scale = 10 ** rng.uniform(-3, 3)
-    weights = None
-    if rng.random() < 0.4:
-        weights = rng.uniform(0, 1, signals.shape) * (rng.random(signals.shape) < 0.8)
-        first: Any = (slice(None), *[0] * (weights.ndim - 1))
-        weights[first] = 1.0
-        weights = weights.astype(dtype)
-    return {
-        "signals": (signals * scale).astype(dtype),
-        "filters": filters.astype(dtype),
-        "penalty": scale * 10 ** rng.uniform(-2.5, 0.2, n_filters if rng.random() < 0.3 else None),
-        "weights": weights,
-        "boundary": BOUNDARIES[rng.integers(4)],
-        "solver": _solver(rng, dtype),
-        "channels": channels,
-        "nonnegative": bool(rng.random() < 0.3),
-        "sampling": 0.5 if rng.random() < 0.3 else 1.0,
-        "n_jobs": 1,
-        "random_state": seed,
-    }
-
-
-def _solver(rng: np.random.Generator, dtype: Any) -> pt.solvers.CoordinateDescent:
-    """Tolerances that rounding allows for; one solve in five is stopped early."""
-    tol = float(10 ** rng.uniform(-5 if dtype == np.float32 else -8, -1))
-    return pt.solvers.CoordinateDescent(tol=tol, max_iter=int(rng.integers(1, 6)) if rng.random() < 0.2 else 200)
 
 
 def kinds_of(problem: Problem) -> list[str]:
