@@ -4,7 +4,30 @@ import numpy as np
 import pytest
 
 from pointillist.storage import write_arrays
-from pointillist.storage.schema import DEPTH, check_array, parse_json
+from pointillist.storage.schema import DEPTH, anything, check_array, check_form, number, parse_json, text, whole
+
+FORM = {"names": [text], "counts": {...: whole(1)}, "gap": number(0, null=True), "more": {"known": text, ...: anything}}
+GOOD = {"names": ["a"], "counts": {"x": 3}, "gap": None, "more": {"known": "", "other": [1]}}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"names": "a"}, "it.names must be a list, got 'a'"),
+        ({"names": ["a", 1]}, r"it.names\[1\] must be text, got 1"),
+        ({"counts": []}, r"it.counts must be a mapping, got \[\]"),
+        ({"counts": {"x": True}}, r"it.counts\['x'\] must be a whole number of at least 1, got True"),
+        ({"counts": {"x": 2**63}}, "must be a whole number"),
+        ({"gap": -1}, "it.gap must be a finite number of at least 0 or null, got -1"),
+        ({"gap": 10**400}, "must be a finite number"),
+        ({"more": {}}, "it.more has no entry 'known'"),
+        ({"less": 0}, "it has an entry 'less', which it must not have"),
+    ],
+)
+def test_values_that_have_not_their_form_are_refused_by_name(change, words):
+    check_form(GOOD, FORM, "it")
+    with pytest.raises(ValueError, match=words):
+        check_form(GOOD | change, FORM, "it")
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def _model_facts(path: Path, stored: Stored) -> dict[str, Any]:
 def _codes_facts(path: Path) -> dict[str, Any]:
     """Facts about codes; of those that ``pointillist encode`` did not write, only what the arrays tell."""
     from pointillist.storage import read_codes
-    from pointillist.storage.schema import is_number
+    from pointillist.validation import is_number
 
     codes, recorded = read_codes(path)
     signals = recorded.get("signals")

@@ -19,33 +19,29 @@ from pointillist.errors import CheckpointError
 from pointillist.learners.checkpoints import differences, parse_every
 from pointillist.solvers.base import Status
 from pointillist.storage import PartFolder, own_version, read_whole, stamp
-from pointillist.storage.schema import either, list_of, mapping, nothing, number, one_of, record, text, whole
+from pointillist.storage.schema import anything, check_form, mapping, number, one_of, text, whole
 
 log = logging.getLogger(__name__)
 
-_check = record(
-    {
-        "first": whole(0),
-        "next": whole(0),
-        "run": record({"data": mapping}, others=True),
-        "signals": list_of(
-            record(
-                {
-                    "name": text,
-                    "shape": list_of(whole(1)),
-                    "objective": number(),
-                    "gap": number(),
-                    "nonzeros": whole(0),
-                    "psnr": either("a number or null", number(), nothing),
-                    "status": one_of([status.value for status in Status]),
-                    "seconds": number(0),
-                }
-            )
-        ),
-        "skipped": list_of(record({"number": whole(0), "name": text, "reason": text})),
-    },
-    others=True,
-)
+_FORM = {
+    "first": whole(0),
+    "next": whole(0),
+    "run": {"data": mapping, ...: anything},
+    "signals": [
+        {
+            "name": text,
+            "shape": [whole(1)],
+            "objective": number(),
+            "gap": number(),
+            "nonzeros": whole(0),
+            "psnr": number(null=True),
+            "status": one_of([status.value for status in Status]),
+            "seconds": number(0),
+        }
+    ],
+    "skipped": [{"number": whole(0), "name": text, "reason": text}],
+    ...: anything,
+}
 
 
 def run_identity(model: Path, settings: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
@@ -158,7 +154,7 @@ class Parts:
 
     def _refuse_others(self, path: Path, metadata: dict[str, Any]) -> None:
         try:
-            _check(metadata, "metadata")
+            check_form(metadata, _FORM, "metadata")
         except ValueError as error:
             raise CheckpointError(f"{path} is not a part of pointillist encode: {error}") from error
         then, now = metadata["run"], self._identity

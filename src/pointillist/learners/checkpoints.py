@@ -31,21 +31,9 @@ from pointillist.learners.step import LearnerState, Ridge, Step, WindowRecord
 from pointillist.sampling import Draws
 from pointillist.solvers import SOLVERS
 from pointillist.storage import CheckpointFolder, Stored, check_filters, own_version
-from pointillist.storage.schema import (
-    check_array,
-    flag,
-    is_number,
-    list_of,
-    mapping,
-    mapping_of,
-    one_of,
-    parse_json,
-    record,
-    text,
-    whole,
-)
+from pointillist.storage.schema import anything, check_array, check_form, flag, mapping, one_of, parse_json, text, whole
 from pointillist.storage.schema import number as finite_number
-from pointillist.validation import as_path, check_arguments, is_integer
+from pointillist.validation import as_path, check_arguments, is_integer, is_number
 
 log = logging.getLogger(__name__)
 
@@ -58,10 +46,10 @@ _LARGEST = 1e6
 _UNCOMPARED = {"n_jobs", "n_epochs"}
 """Parameters that may differ when a run is resumed: threads do not change the bits, and passes are compared as counted."""
 _CHECKPOINT = {
-    "fit": record({"n_epochs": whole(1), "shuffle": flag}),
+    "fit": {"n_epochs": whole(1), "shuffle": flag},
     "data": mapping,
-    "environment": mapping_of(text),
-    "stream": record({"epoch": whole(0), "offset": whole(0), "skipped": mapping_of(whole(0))}),
+    "environment": {...: text},
+    "stream": {"epoch": whole(0), "offset": whole(0), "skipped": {...: whole(0)}},
     "record": mapping,
 }
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -178,10 +166,10 @@ def _unpacked(value: Any, arrays: Mapping[str, NDArray]) -> Any:
         if array is None or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
             raise ValueError(f"{reprlib.repr(value['array'])} is no array of a parameter")
         return array
-    record({"class": text, "settings": lambda settings, name: None})(value, "parameters")
+    check_form(value, {"class": text, "settings": anything}, "parameters")
     if value["class"] not in SETTINGS or value["settings"] is None:
         raise LookupError(value["class"])
-    mapping(value["settings"], value["class"])
+    check_form(value["settings"], mapping, value["class"])
     # Files of earlier versions have a setting of coordinate descent that is gone.
     kept = {name: item for name, item in value["settings"].items() if name != "keep_start"}
     return SETTINGS[value["class"]](**{name: _unpacked(item, arrays) for name, item in kept.items()})
@@ -196,10 +184,11 @@ def check_model(stored: Stored) -> None:
     """Raise ModelFileError, naming the entry, unless a file holds a learner, whose parameters it checks by itself."""
     facts, arrays = stored.metadata, stored.arrays
     try:
-        one_of(("BatchCSC", "OnlineCSC"))(facts.get("class"), "class")
-        counts = {"seed": whole(0, None), "step": whole(0), "n_seen": whole(0)}
+        check_form(facts.get("class"), one_of(("BatchCSC", "OnlineCSC")), "class")
+        counts = {"seed": whole(0, math.inf), "step": whole(0), "n_seen": whole(0)}
         others = {"preprocessing": mapping, "extra": mapping, **_CHECKPOINT}
-        record({"class": text, "parameters": mapping, **counts}, others)(facts, "metadata")
+        there = {name: form for name, form in others.items() if name in facts}
+        check_form(facts, {"class": text, "parameters": mapping, **counts, **there}, "metadata")
         _check_arrays(facts["parameters"], arrays)
         read_history(arrays)
     except ValueError as error:
@@ -210,7 +199,7 @@ def check_checkpoint(stored: Stored) -> None:
     """Raise ModelFileError, naming the entry, unless a file holds a learner and the place of its run."""
     check_model(stored)
     try:
-        record(_CHECKPOINT, others=True)(stored.metadata, "metadata")
+        check_form(stored.metadata, {**_CHECKPOINT, ...: anything}, "metadata")
         if not _named(stored.arrays, STATISTICS):
             raise ValueError("it holds no statistics")
     except ValueError as error:
@@ -220,7 +209,7 @@ def check_checkpoint(stored: Stored) -> None:
 def _check_arrays(parameters: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> None:
     """Raise ValueError unless all arrays fit the filters."""
     check_filters(arrays.get("filters"))
-    flag(parameters.get("channels"), "channels")
+    check_form(parameters.get("channels"), flag, "channels")
     filters = arrays["filters"] if parameters["channels"] else arrays["filters"][:, None]
     if filters.ndim < 3:
         raise ValueError(f"filters of shape {arrays['filters'].shape} have no channels")
@@ -244,7 +233,7 @@ def _check_arrays(parameters: Mapping[str, Any], arrays: Mapping[str, NDArray]) 
         update = parameters.get("update")
         settings = update.get("settings") if isinstance(update, Mapping) else None
         kind = settings.get("statistics") if isinstance(settings, Mapping) else FilterUpdate.statistics
-        one_of(("toeplitz", "dense"))(kind, "update.statistics")
+        check_form(kind, one_of(("toeplitz", "dense")), "update.statistics")
         shapes = statistics_shapes(str(kind), n_filters, channels, tuple(size))
         if shapes.keys() != sums.keys():
             raise ValueError(f"{kind} statistics must have the arrays {', '.join(shapes)}")
@@ -257,11 +246,11 @@ def read_history(arrays: Mapping[str, NDArray]) -> list[dict[str, Any]]:
     if "history" not in arrays:
         return []
     history = parse_json(check_array(arrays, "history", "u", (None,)).tobytes(), nan=True)
-    list_of(mapping)(history, "history")
+    check_form(history, [mapping], "history")
     needed = {"iteration": whole(0), "nnz": whole(0), "seconds": finite_number(0)}
     for i, info in enumerate(history):
-        for name, check in needed.items():
-            check(info.get(name), f"history[{i}].{name}")
+        for name, form in needed.items():
+            check_form(info.get(name), form, f"history[{i}].{name}")
         for name, value in {"objective": None, **info}.items():
             # Steps that diverged have recorded NaN and infinity.
             measured = is_number(value) or (isinstance(value, float) and not math.isfinite(value))

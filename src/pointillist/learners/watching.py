@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from pointillist.storage import atomic_path, read_whole
-from pointillist.storage.schema import parse_json, record, whole
+from pointillist.storage.schema import anything, check_form, parse_json, whole
 
 log = logging.getLogger(__name__)
 
-_RECORD = record({"iteration": whole(0)}, others=True)
 _MEASURES = ("objective", "nnz", "gap", "replaced", "outliers", "validation_objective", "seconds")
 
 
@@ -97,7 +96,7 @@ def read_log(path: str | Path) -> list[dict[str, Any]]:
         if line.endswith(b"\n"):
             try:
                 info = parse_json(line)
-                _RECORD(info, "record")
+                check_form(info, {"iteration": whole(0), ...: anything}, "record")
             except ValueError as error:
                 raise ValueError(f"line {number} of {path} is no record of a run: {error}") from error
             records.append(info)

@@ -44,7 +44,7 @@ from pointillist.problem import ConvolutionOperator, Geometry
 from pointillist.reprs import shown
 from pointillist.solvers.base import Result
 from pointillist.solvers.encoding import decode
-from pointillist.storage.schema import list_of, mapping, mapping_of, number, record
+from pointillist.storage.schema import check_form, mapping, number
 from pointillist.storage.schema import whole as whole_number
 from pointillist.validation import as_numbers, as_path, check_arguments, is_integer, is_number
 
@@ -54,16 +54,14 @@ _HIGHPASS = 0.5
 """Hertz. Drifts below are as long as a filter or longer, and often larger than what is looked for."""
 _REFIT_STEPS = 10
 """Steps of least squares: neighbouring codes of a smooth waveform would run away from each other in many more."""
-_SCHEMA = record(
-    {
-        "settings": record({"duration": number(0), "penalty": number(0), "n_passes": whole_number(1)}),
-        "sensors": mapping,
-        "exclude": list_of(whole_number(0)),
-        "dropped": mapping_of(whole_number(0)),
-        "objective": number(),
-        "gap": number(),
-    }
-)
+_FORM = {
+    "settings": {"duration": number(0), "penalty": number(0), "n_passes": whole_number(1)},
+    "sensors": mapping,
+    "exclude": [whole_number(0)],
+    "dropped": {...: whole_number(0)},
+    "objective": number(),
+    "gap": number(),
+}
 
 
 def _check_flags(**given: Any) -> None:
@@ -684,7 +682,7 @@ def read_csc(fname: str | os.PathLike[str]) -> CSC:
     if not isinstance(model, OnlineCSC) or facts is None:
         raise ModelFileError(f"{fname} is a model, but not of a CSC: read it by pointillist.load")
     try:
-        _SCHEMA(facts, "mne")
+        check_form(facts, _FORM, "mne")
         if not model.channels or model.filters_.ndim != 3:
             raise ValueError(f"filters must be (n_filters, channels, n_times), got {model.filters_.shape}")
         csc = CSC(

@@ -24,7 +24,7 @@ from safetensors.numpy import save_file
 
 from pointillist.errors import FileVersionError, ModelFileError
 from pointillist.storage.files import atomic_path, check_regular
-from pointillist.storage.schema import anything, mapping, parse_json, record, text
+from pointillist.storage.schema import check_form, mapping, parse_json, text, whole
 from pointillist.validation import as_path
 
 FORMAT_VERSION = 2
@@ -39,9 +39,7 @@ _TYPES = (
     "float16", "float32", "float64", "bool",
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
 )  # fmt: skip
-_SCHEMA = record(
-    {"format": text, "format_version": anything, "pointillist_version": text, "created": text, "metadata": mapping}
-)
+_FORM = {"format": text, "format_version": whole(1), "pointillist_version": text, "created": text, "metadata": mapping}
 
 
 @dataclass(frozen=True)
@@ -156,7 +154,7 @@ def read_arrays(path: str | os.PathLike[str], kind: str) -> Stored:
         arrays = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
         if file.metadata().get(_CHECKSUM) != checksum(text, arrays):
             raise ModelFileError(f"{path} is damaged: its checksum is wrong")
-        _SCHEMA(header, "header")
+        check_form(header, _FORM, "header")
         _check_types(arrays)
         return Stored(path, header["metadata"], arrays, header["created"], header["pointillist_version"])
 

@@ -1,6 +1,7 @@
-"""Checks from which the schemas of files are put together: metadata and arrays before anything uses them.
+"""Forms of metadata and arrays in files, checked before anything uses them; what has passed is trusted.
 
-A check takes a value and the name of its entry, and raises a ValueError that names the entry. What has passed is trusted.
+A form looks like what it stands for: a list has the form of each of its entries, ``[text]``, and a mapping those of its
+entries by their names, ``{"name": text}``; ``...`` stands for all names that are not listed.
 """
 
 from __future__ import annotations
@@ -9,111 +10,70 @@ import json
 import math
 import reprlib
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Check = Callable[[Any, str], None]
+from pointillist.validation import is_number
 
 DEPTH = 32
 """Levels of lists and mappings that metadata may have."""
 _LARGEST = 2**63 - 1
 
 
-def leaf(words: str, holds: Callable[[Any], bool]) -> Check:
-    """A check by a predicate that must not raise; `words` say what is wanted."""
+@dataclass(frozen=True)
+class Leaf:
+    """Form of a single value: the words for it, and a predicate that must not raise."""
 
-    def check(value: Any, name: str) -> None:
-        if not holds(value):
-            raise ValueError(f"{name} must be {words}, got {reprlib.repr(value)}")
-
-    return check
+    words: str
+    holds: Callable[[Any], bool]
 
 
-anything = leaf("anything", lambda value: True)
-nothing = leaf("null", lambda value: value is None)
-text = leaf("text", lambda value: isinstance(value, str))
-flag = leaf("true or false", lambda value: isinstance(value, bool))
-mapping = leaf("a mapping", lambda value: isinstance(value, dict))
+anything = Leaf("anything", lambda value: True)
+text = Leaf("text", lambda value: isinstance(value, str))
+flag = Leaf("true or false", lambda value: isinstance(value, bool))
+mapping: dict[Any, Leaf] = {...: anything}
 
 
-def is_number(value: Any, least: float = -math.inf) -> bool:
-    """True if a value is a number that a float can hold, finite and not less than `least`."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e308 and least <= value
+def number(least: float = -math.inf, *, null: bool = False) -> Leaf:
+    """A finite number; or null, where that is allowed."""
+    words = "a finite number" + ("" if least == -math.inf else f" of at least {least:g}") + " or null" * null
+    return Leaf(words, lambda value: (is_number(value) and value >= least) or (null and value is None))
 
 
-def number(least: float = -math.inf) -> Check:
-    """A finite number."""
-    words = "a finite number" if least == -math.inf else f"a finite number of at least {least:g}"
-    return leaf(words, lambda value: is_number(value, least))
+def whole(least: int, most: float = _LARGEST) -> Leaf:
+    """An integer between bounds; `most` can be infinite."""
+    return Leaf(f"a whole number of at least {least}", lambda value: type(value) is int and least <= value <= most)
 
 
-def whole(least: int, most: int | None = _LARGEST) -> Check:
-    """An integer between bounds; a `most` of None is any, however large."""
-    words = f"a whole number of at least {least}" + ("" if most in (None, _LARGEST) else f" and at most {most}")
-    return leaf(words, lambda value: type(value) is int and least <= value and (most is None or value <= most))
-
-
-def one_of(values: Collection[str]) -> Check:
+def one_of(values: Collection[str]) -> Leaf:
     """One of some words."""
-    return leaf(f"one of {', '.join(values)}", lambda value: isinstance(value, str) and value in values)
+    return Leaf(f"one of {', '.join(values)}", lambda value: isinstance(value, str) and value in values)
 
 
-def either(words: str, *checks: Check) -> Check:
-    """A value that passes one of several checks; `words` name them all."""
-
-    def passes(check: Check, value: Any) -> bool:
-        try:
-            check(value, "")
-        except ValueError:
-            return False
-        return True
-
-    return leaf(words, lambda value: any(passes(check, value) for check in checks))
-
-
-def list_of(inner: Check) -> Check:
-    """A list, every entry of which passes a check."""
-
-    def check(value: Any, name: str) -> None:
-        if not isinstance(value, list):
-            raise ValueError(f"{name} must be a list, got {reprlib.repr(value)}")
+def check_form(value: Any, form: Any, name: str) -> None:
+    """Raise ValueError, with the name of the entry, unless a JSON value has a form."""
+    if not isinstance(form, Leaf) and not isinstance(value, type(form)):
+        words = "a list" if isinstance(form, list) else "a mapping"
+        raise ValueError(f"{name} must be {words}, got {reprlib.repr(value)}")
+    if isinstance(form, list):
         for i, item in enumerate(value):
-            inner(item, f"{name}[{i}]")
-
-    return check
-
-
-def mapping_of(inner: Check) -> Check:
-    """A mapping, every value of which passes a check."""
-
-    def check(value: Any, name: str) -> None:
-        mapping(value, name)
-        for key, item in value.items():
-            inner(item, f"{name}[{reprlib.repr(key)}]")
-
-    return check
-
-
-def record(
-    required: Mapping[str, Check], optional: Mapping[str, Check] | None = None, *, others: bool = False
-) -> Check:
-    """A mapping with entries of given names, each of which passes its check; `others` allows further ones."""
-    known = {**required, **(optional or {})}
-
-    def check(value: Any, name: str) -> None:
-        mapping(value, name)
-        for key in required:
-            if key not in value:
+            check_form(item, form[0], f"{name}[{i}]")
+    elif isinstance(form, dict):
+        for key in form:
+            if key is not ... and key not in value:
                 raise ValueError(f"{name} has no entry {key!r}")
         for key, item in value.items():
-            if key in known:
-                known[key](item, f"{name}.{key}")
-            elif not others:
+            if key in form:
+                check_form(item, form[key], f"{name}.{key}")
+            elif ... in form:
+                check_form(item, form[...], f"{name}[{reprlib.repr(key)}]")
+            else:
                 raise ValueError(f"{name} has an entry {reprlib.repr(key)}, which it must not have")
-
-    return check
+    elif not form.holds(value):
+        raise ValueError(f"{name} must be {form.words}, got {reprlib.repr(value)}")
 
 
 def check_array(
