@@ -268,7 +268,7 @@ def test_what_another_program_is_writing_stays(tmp_path, monkeypatch):
     """A second run to the same file once took the temporary folder of the first away."""
     busy = _abandon(tmp_path / "a.bin", monkeypatch, os.getppid())
     left = _abandon(tmp_path / "a.bin", monkeypatch, os.getpid())
-    files.remove_leftovers(tmp_path / "a.bin")
+    remove_abandoned(tmp_path, "a.bin")
     assert not left.exists()
     assert names(tmp_path) == [busy.name]
 

@@ -18,7 +18,7 @@ from pointillist.codes import SparseCodes
 from pointillist.errors import CheckpointError, FileVersionError, ModelFileError
 from pointillist.storage.codec import MODEL, Stored, read_arrays, write_arrays
 from pointillist.storage.codes import read_codes, write_codes
-from pointillist.storage.files import remove_leftovers
+from pointillist.storage.files import remove_abandoned
 
 log = logging.getLogger(__name__)
 
@@ -48,23 +48,19 @@ class NumberedFiles:
     def files(self) -> list[Path]:
         """The files that are there, the newest first."""
         pattern = re.compile(rf"{re.escape(self.path.stem)}\.{self.word}-(\d{{8,}})\.safetensors")
-        folder = self.path.parent
-        matches = [pattern.fullmatch(entry.name) for entry in folder.iterdir()] if folder.is_dir() else []
-        numbers = sorted((int(match[1]) for match in matches if match is not None), reverse=True)
-        return [self.file(number) for number in numbers]
+        names = os.listdir(self.path.parent) if self.path.parent.is_dir() else []
+        numbers = [int(match[1]) for match in map(pattern.fullmatch, names) if match]
+        return [self.file(number) for number in sorted(numbers, reverse=True)]
 
     def remove_leftovers(self) -> None:
         """Remove the temporary files of a run that was killed."""
-        remove_leftovers(self.path)
+        remove_abandoned(self.path.resolve().parent, self.path.resolve().name)
 
     def clear(self) -> None:
         """Remove all files of the run."""
-        self._prune(0)
-        self.remove_leftovers()
-
-    def _prune(self, kept: int) -> None:
-        for path in self.files()[kept:]:
+        for path in self.files():
             path.unlink(missing_ok=True)
+        self.remove_leftovers()
 
     def _free(self, number: int) -> Path:
         """Path to write file `number` to: the name is ours, a link there is not to lead to somebody else's file."""
@@ -75,12 +71,11 @@ class NumberedFiles:
 
 
 class CheckpointFolder(NumberedFiles):
-    """The checkpoints of one run.
+    """The checkpoints of one run, of which the newest few are kept.
 
     Parameters
     ----------
     path : str or path
-        The file that the run will write; the checkpoints lie beside it and bear its name.
     check : callable, optional
         Raises ModelFileError for what is no checkpoint, though the file is whole.
     """
@@ -100,7 +95,8 @@ class CheckpointFolder(NumberedFiles):
         path = self._free(number)
         write_arrays(path, MODEL, metadata, arrays, family=self.path)
         try:
-            self._prune(KEPT)
+            for old in self.files()[KEPT:]:
+                old.unlink(missing_ok=True)
         except OSError as error:
             log.warning("an old checkpoint cannot be removed: %s", error)
         return path
@@ -122,9 +118,9 @@ class CheckpointFolder(NumberedFiles):
                 if self._check is not None:
                     self._check(stored)
                 return stored
+            except FileVersionError:
+                raise
             except ModelFileError as error:
-                if isinstance(error, FileVersionError):
-                    raise
                 log.warning("%s; trying the one before", error)
         if found:
             raise CheckpointError(f"all checkpoints of {self.path} are damaged: start again without resuming")
@@ -132,13 +128,7 @@ class CheckpointFolder(NumberedFiles):
 
 
 class PartFolder(NumberedFiles):
-    """The parts of one run of coding: codes files, each numbered by the first of its signals.
-
-    Parameters
-    ----------
-    path : str or path
-        The codes file that the run will write; the parts lie beside it and bear its name.
-    """
+    """The parts of one run of coding: codes files, each numbered by the first of its signals."""
 
     word = "part"
 
@@ -171,9 +161,9 @@ class PartFolder(NumberedFiles):
         for path in reversed(self.files()):
             try:
                 codes, metadata = read_codes(path)
+            except FileVersionError:
+                raise
             except ModelFileError as error:
-                if isinstance(error, FileVersionError):
-                    raise
                 log.warning("%s; going on from the part before", error)
                 return
             yield path, codes, metadata

@@ -11,7 +11,7 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -111,7 +111,7 @@ def atomic_path(path: str | os.PathLike[str], *, family: str | os.PathLike[str] 
     path : str or path
         A symbolic link is followed. The permissions of an existing file are kept.
     family : str or path, optional
-        The file whose `remove_leftovers` takes away the temporary folder of a program that was killed; ``path`` itself
+        The file with whose name `remove_abandoned` takes away the temporary folder of a program that was killed; ``path`` itself
         unless another is named.
 
     Yields
@@ -148,32 +148,25 @@ def atomic_path(path: str | os.PathLike[str], *, family: str | os.PathLike[str] 
     flush_folder(target.parent)
 
 
-def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Remove the temporary folders that killed programs left while writing ``path`` or a file of its family.
+def remove_abandoned(folder: str | os.PathLike[str], family: str = "") -> None:
+    """Remove the temporary folders of programs on this machine that do not run any more.
 
-    Those of programs that still run on this machine stay. On other machines nobody may be writing it meanwhile.
+    Those of files of a `family` go as well if this program or one on another machine made them: nobody may be writing it.
     """
-    target, here = Path(path).resolve(), _here()
-    _sweep(target.parent, _digest(target.name), lambda place, process: place != here or process == os.getpid())
-
-
-def remove_abandoned(folder: str | os.PathLike[str]) -> None:
-    """Remove the temporary folders of programs on this machine that do not run any more."""
-    _sweep(Path(folder), "[0-9a-f]{12}", lambda place, process: False)
-
-
-def _sweep(folder: Path, owner: str, is_left: Callable[[str, int], bool]) -> None:
-    """Remove temporary folders of files, by machine and process: those of dead programs here, and those that `is_left`."""
-    pattern, here = re.compile(rf"\.pointillist-{owner}-([0-9a-f]{{12}})-([0-9]{{1,9}})-[0-9a-f]{{6}}"), _here()
+    folder, here = Path(folder), _here()
+    pattern = re.compile(r"\.pointillist-([0-9a-f]{12})-([0-9a-f]{12})-([0-9]{1,9})-[0-9a-f]{6}")
     try:
         found = [(entry, name) for entry in folder.iterdir() if (name := pattern.fullmatch(entry.name))]
     except OSError as error:
         logger.debug("cannot look through %s: %s", folder, error)
         return
     for entry, name in found:
-        place, process = name[1], int(name[2])
-        dead = is_left(place, process) or (place == here and not is_running(process))
-        if dead and entry.is_dir() and not entry.is_symlink():  # a link or a file of that name is no work of ours
+        owner, place, process = name[1], name[2], int(name[3])
+        dead = place == here and not is_running(process)
+        left = owner == _digest(family) and (place != here or process == os.getpid())
+        if (
+            (dead or left) and entry.is_dir() and not entry.is_symlink()
+        ):  # a link or a file of that name is no work of ours
             shutil.rmtree(entry, ignore_errors=True)
             word = "cannot be removed" if entry.exists() else "is removed"
             logger.log(logging.WARNING if entry.exists() else logging.INFO, "%s of a killed program %s", entry, word)
