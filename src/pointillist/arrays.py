@@ -5,6 +5,7 @@ what they offer. CuPy arrays are taken as they are, torch's CUDA tensors and oth
 """
 
 import importlib
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
 from itertools import pairwise
@@ -99,6 +100,13 @@ def _holds_arrays(given: Any) -> bool:
     """Whether an array of one axis has arrays for entries."""
     objects = isinstance(given, np.ndarray) and given.dtype.kind == "O" and given.ndim == 1 and len(given) > 0
     return bool(objects) and all(np.ndim(one) > 0 for one in given)
+
+
+def is_cpu(device: str) -> bool:
+    """True for "cpu", the name of no device; anything but this, "cuda" and "cuda:N" is an error."""
+    if not isinstance(device, str) or not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+        raise ValueError(f'device must be "cpu", "cuda" or "cuda:N", got {device!r}')
+    return device == "cpu"
 
 
 def is_resident(array: Any) -> bool:

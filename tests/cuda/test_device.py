@@ -11,8 +11,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from pointillist.arrays import is_cpu
 from pointillist.cuda import device as devices
-from pointillist.cuda.device import CONSTANTS, is_cpu, open_device, source
+from pointillist.cuda.device import CONSTANTS, open_device, source
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from pointillist.data.sources import ArraySource, NpySource, UnreadBatch
 from pointillist.errors import UnreadableFileError
 from pointillist.learners import cluster as clusters
 from pointillist.learners.cluster import connect, join, local_cluster, split, tell
-from pointillist.learners.inputs import Batch
+from pointillist.validation import Batch
 
 distributed = pytest.importorskip("distributed")
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the workers cannot import test modules

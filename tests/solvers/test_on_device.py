@@ -9,8 +9,8 @@ from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.problem import Geometry, Problem, broadcast_penalty, certificate
 from pointillist.sampling import Sample
 from pointillist.solvers import CoordinateDescent, SampledADMM, Status
-from pointillist.solvers.encoding import encode
-from pointillist.solvers.on_device import DeviceDescent, on_device
+from pointillist.solvers.encoding import encode, make_solver
+from pointillist.solvers.on_device import DeviceDescent
 from pointillist.validation import BOUNDARIES
 
 
@@ -19,18 +19,18 @@ def no_device(monkeypatch):
     def missing(device):
         raise RuntimeError(f'device="{device}" needs CuPy: pip install')
 
-    monkeypatch.setattr("pointillist.solvers.on_device.check_device", missing)
+    monkeypatch.setattr("pointillist.solvers.encoding.check_device", missing)
     monkeypatch.setattr("pointillist.solvers.on_device.open_device", missing)
 
 
 def test_the_cpu_keeps_its_solver():
     solver = CoordinateDescent()
-    assert on_device(solver, "cpu") is solver
+    assert make_solver(solver, "cpu") is solver
 
 
 def test_only_coordinate_descent_runs_on_a_device():
     with pytest.raises(ValueError, match='solver="cd" only'):
-        on_device(SampledADMM(), "cuda")
+        make_solver(SampledADMM(), "cuda")
 
 
 def test_a_missing_device_is_an_error_never_the_cpu(no_device):

@@ -7,8 +7,9 @@ import pytest
 
 from pointillist.codes import SparseCodes
 from pointillist.problem import Geometry, lambda_max
-from pointillist.solvers import SOLVERS, CoordinateDescent, FrequencyADMM, SampledADMM, make_solver
+from pointillist.solvers import CoordinateDescent, FrequencyADMM, SampledADMM
 from pointillist.solvers.base import Status
+from pointillist.solvers.encoding import SOLVERS, make_solver
 from pointillist.validation import BOUNDARIES
 
 EXACT = {"max_iter": 20_000, "tol": 1e-6, "rho": 1.0, "check_every": 50}

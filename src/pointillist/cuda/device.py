@@ -1,7 +1,6 @@
 """Finding a CUDA device, compiling kernels for it and moving arrays to it. CuPy is imported only once one is asked for."""
 
 import importlib
-import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pointillist.arrays import as_cupy, is_resident, stacked
+from pointillist.arrays import as_cupy, is_cpu, is_resident, stacked
 from pointillist.cuda.plan import RESERVED_SHARED
 
 _INSTALL = "pip install 'pointillist[cuda]' (cupy-cuda12x, or cupy-cuda13x for a CUDA 13 driver)"
@@ -40,13 +39,6 @@ TUNING = Tuning()
 
 CONSTANTS = ("CH", "FD", "FH", "FW", "NONNEGATIVE", "SAMPLED", "MAPPED", "AROUND")
 """Constants that the kernels are compiled with: a filter's channels, layers, rows and columns, and flags."""
-
-
-def is_cpu(device: str) -> bool:
-    """True for "cpu", the name of no device; anything but this, "cuda" and "cuda:N" is an error."""
-    if not isinstance(device, str) or not re.fullmatch(r"cpu|cuda(:\d+)?", device):
-        raise ValueError(f'device must be "cpu", "cuda" or "cuda:N", got {device!r}')
-    return device == "cpu"
 
 
 @cache

@@ -16,9 +16,9 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pointillist.arrays import group_by_shape
+from pointillist.arrays import group_by_shape, is_cpu
 from pointillist.codes import SparseCodes
-from pointillist.cuda.device import is_cpu, open_device
+from pointillist.cuda.device import open_device
 from pointillist.cuda.plan import as_volume
 from pointillist.cuda.sums import CodeLists, DeviceSums
 from pointillist.dictionary.constraints import FilterConstraints

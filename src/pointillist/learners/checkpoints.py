@@ -29,7 +29,7 @@ from pointillist.errors import CheckpointError, ModelFileError
 from pointillist.kernels.compiling import environment
 from pointillist.learners.step import LearnerState, Ridge, Step, WindowRecord
 from pointillist.sampling import Draws
-from pointillist.solvers import SOLVERS
+from pointillist.solvers.encoding import SOLVERS
 from pointillist.storage import CheckpointFolder, Stored, check_filters, own_version
 from pointillist.storage.schema import anything, check_array, check_form, flag, mapping, one_of, parse_json, text, whole
 from pointillist.storage.schema import number as finite_number

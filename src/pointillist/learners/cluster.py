@@ -33,9 +33,9 @@ from pointillist.data.sources.stream import Least
 from pointillist.dictionary.robust import Robust, Windows, window_errors, without_outliers
 from pointillist.dictionary.statistics import objectives
 from pointillist.kernels.compiling import working_time
-from pointillist.learners.inputs import Batch
 from pointillist.learners.step import Brief, LearnerState, LocalCodes, Step
 from pointillist.solvers.base import Result, merge_results
+from pointillist.validation import Batch
 
 if TYPE_CHECKING:
     from distributed import Client

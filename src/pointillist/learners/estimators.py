@@ -44,7 +44,6 @@ from pointillist.dictionary.update import FilterUpdate, as_update
 from pointillist.kernels.compiling import working_time
 from pointillist.learners.checkpoints import Checkpoints, Keeper, resumed_state
 from pointillist.learners.cluster import RemoteCodes, coded_steps, connect
-from pointillist.learners.inputs import Batch, as_arrays
 from pointillist.learners.step import LearnerState, Learning, LocalCodes, Ridge, Step, WindowRecord
 from pointillist.parallel import effective_jobs
 from pointillist.reprs import filters_in_words, is_same, short
@@ -53,7 +52,7 @@ from pointillist.solvers.base import Result, Solver
 from pointillist.solvers.encoding import Progress, decode, encode
 from pointillist.solvers.explained_variance import ExplainedVariance, explained_variance
 from pointillist.solvers.on_device import ahead, placed
-from pointillist.validation import Signals, check_arguments
+from pointillist.validation import Batch, Signals, as_arrays, check_arguments
 
 log = logging.getLogger(__name__)
 
@@ -773,7 +772,7 @@ class OnlineCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are 
                 yield from coded_steps(client, step, self.batch_size, feed, self.state_)
             return
         # The place in a stream that is read ahead of the run cannot be put away.
-        for batch in feed if keep_place else ahead(feed, step.resident):
+        for batch in feed if keep_place or step.resident is None else ahead(feed, step.resident):
             begin = working_time()
             yield begin, step.codes(batch, step.encode(self.state_, batch))
 

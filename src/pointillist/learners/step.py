@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.arrays import is_cpu
 from pointillist.codes import SparseCodes
-from pointillist.cuda.device import is_cpu
 from pointillist.dictionary.constraints import FilterConstraints, filter_shapes
 from pointillist.dictionary.robust import Robust, Windows, cell_counts, error_limit, window_errors, without_outliers
 from pointillist.dictionary.statistics import CodedBatch, Statistics, make_statistics
@@ -29,15 +29,12 @@ from pointillist.dictionary.update import (
     update_filters,
 )
 from pointillist.kernels.compiling import working_time
-from pointillist.learners.inputs import Batch, checked_batch, to_learn_from
 from pointillist.problem import Geometry, check_penalty
 from pointillist.reprs import shown
 from pointillist.sampling import ALL, Sampling, as_draws, generator
-from pointillist.solvers import make_solver
 from pointillist.solvers.base import Result, Solver
-from pointillist.solvers.encoding import encode_signals
-from pointillist.solvers.on_device import on_device
-from pointillist.validation import Signals, check_arguments, is_number
+from pointillist.solvers.encoding import encode_signals, make_solver
+from pointillist.validation import Batch, Signals, check_arguments, checked_batch, is_number, to_learn_from
 
 if TYPE_CHECKING:
     from pointillist.learners.cluster import RemoteCodes
@@ -62,7 +59,7 @@ class Tuning:
 
 
 TUNING = Tuning()
-_ROUNDS = {"cells": (3, 2, 1), "max_iter": 3, "max_sweeps": 2, "extra": 0, "tol": 0.0}
+_ROUNDS: dict[str, Any] = {"cells": (3, 2, 1), "max_iter": 3, "max_sweeps": 2, "extra": 0, "tol": 0.0}
 _ROUNDS_OF_FEW = {**_ROUNDS, "max_iter": 2, "max_sweeps": 3}
 _ROUNDS_ON_A_LINE = {**_ROUNDS, "max_iter": 4, "max_sweeps": 3}
 
@@ -383,15 +380,14 @@ class Step:
         """Solve for the codes of a batch in the next step."""
         if any(signal.shape[0] != state.filters.shape[1] for signal in batch.signals):
             raise ValueError(f"X must have {state.filters.shape[1]} channels, as before")
-        solver = on_device(
-            self.coder(state.step, state.filters.ndim - 2), self.device, resident=self.resident is not None
-        )
+        coder = self.coder(state.step, state.filters.ndim - 2)
+        solver = make_solver(coder, self.device, resident=self.resident is not None)
         draws = as_draws(self.sampling)
         return self._solve(state, batch, solver, draws=draws, step=state.step + 1, start=start)
 
     def objective(self, state: Brief, batch: Batch) -> float:
         """The objective of signals, summed, over all codes and to `tol`: what held-out signals are judged by."""
-        solver = on_device(make_solver(self.solver, tol=self.tol), self.device)
+        solver = make_solver(self.solver, self.device, tol=self.tol)
         return float(np.sum(self._solve(state, batch, solver, draws=ALL).objective))
 
     def _solve(self, state: Brief, batch: Batch, solver: Solver, **more: Any) -> Result:

@@ -21,8 +21,7 @@ from pointillist.restore.smooth import TUNING as SMOOTH
 from pointillist.restore.smooth import Smooth, smooth_part
 from pointillist.solvers import CoordinateDescent
 from pointillist.solvers.base import Result
-from pointillist.solvers.encoding import encode_signals, warn_unless_converged
-from pointillist.solvers.on_device import on_device
+from pointillist.solvers.encoding import encode_signals, make_solver, warn_unless_converged
 from pointillist.validation import HOST, as_filters, check_arguments
 
 
@@ -146,7 +145,7 @@ def encode_details(
         penalty,
         weights=weights,
         boundary=settings.boundary,
-        solver=on_device(solver, settings.device),
+        solver=make_solver(solver, settings.device),
         n_jobs=settings.n_jobs,
         start=start,
         progress=settings.progress,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from pointillist.arrays import group_by_shape, kind_of, stacked
+from pointillist.arrays import group_by_shape, is_cpu, kind_of, members_of, stacked
 from pointillist.codes import SparseCodes
-from pointillist.cuda.device import is_cpu
+from pointillist.cuda.device import check_device
 from pointillist.parallel import effective_jobs
 from pointillist.problem import (
     Geometry,
@@ -25,13 +25,45 @@ from pointillist.problem import (
 )
 from pointillist.reprs import shown
 from pointillist.sampling import ALL, Draws, Sampling, as_draws, draw_sample, seed_from
-from pointillist.solvers import make_solver
+from pointillist.solvers.admm import SampledADMM
 from pointillist.solvers.base import Result, Solver, Status, merge_results
 from pointillist.solvers.channels import Projection, Span, differs_by_channel, filter_span
+from pointillist.solvers.coordinate_descent import CoordinateDescent
+from pointillist.solvers.fourier_admm import FrequencyADMM
 from pointillist.solvers.large_signals import Progress, by_tiles
-from pointillist.solvers.on_device import decode_resident, of_kind, on_device
+from pointillist.solvers.on_device import DeviceDescent, decode_resident, of_kind
 from pointillist.solvers.scaling import by_scale
 from pointillist.validation import Signals, as_filters, as_numbers, check_arguments, stay_resident, trusted
+
+SOLVERS: dict[str, Any] = {"cd": CoordinateDescent, "admm": SampledADMM, "fft": FrequencyADMM}
+
+
+def make_solver(solver: str | Solver, device: str = "cpu", *, resident: bool = False, **settings: Any) -> Solver:
+    """A solver from its name and settings, or the given solver object as it is, or its counterpart on a device.
+
+    Settings that are None stand for the solver's own; any other beside a solver object is an error, since the object has
+    its own. A device is looked for at once.
+    """
+    given = {name: value for name, value in settings.items() if value is not None}
+    if isinstance(solver, str) and solver in SOLVERS:
+        made = SOLVERS[solver](**given)
+    elif isinstance(solver, str) or not (hasattr(solver, "prepare") and hasattr(solver, "solve")):
+        raise ValueError(f"solver must be one of {', '.join(SOLVERS)} or a solver object, got {solver!r}")
+    else:
+        for name, value in given.items():
+            raise ValueError(
+                f"{name}={value!r} would have no effect: a solver object has its own {name}; leave {name} out, or write "
+                f"solver={type(solver).__name__}({name}={value!r})"
+            )
+        made = solver
+    if is_cpu(device):
+        return made
+    if isinstance(made, DeviceDescent):
+        return replace(made, device=device, resident=resident)
+    if not isinstance(made, CoordinateDescent):
+        raise ValueError(f'device="{device}" solves with solver="cd" only, got {made!r}')
+    check_device(device)
+    return DeviceDescent(settings=made, device=device, resident=resident)
 
 
 def encode(
@@ -112,7 +144,7 @@ def encode(
     """
     check_arguments(boundary=boundary, channels=channels, nonnegative=nonnegative, tol=tol, progress=progress)
     resident = stay_resident(signals, device)
-    coder = on_device(make_solver(solver, tol=tol), device, resident=resident)
+    coder = make_solver(solver, device, resident=resident, tol=tol)
     arrays, bank, seen = trusted(signals, filters, weights, channels=channels, device=device, move=True)
     result = encode_signals(
         arrays,
@@ -175,12 +207,17 @@ def encode_signals(
     done, total = 0.0, sum(signal.size for signal in signals)
     for members, scale in by_scale(signals, filters, weights, penalty, solver):
         geometry = Geometry(signals[members[0]].shape[1:], filters.shape[2:], filters.shape[1], boundary)
+        own = None
+        if weights is not None:  # one array where all share it, so that solvers can share their factors
+            first, *others = several = members_of(weights, members)
+            same = all(one is first or np.array_equal(one, first) for one in others)
+            own = first if same else stacked(several)
         problem = scale.problem(
             Problem(
                 filters=filters,
                 geometry=geometry,
                 penalty=broadcast_penalty(penalty, len(filters), geometry),
-                weights=_shared_weights(weights, members),
+                weights=own,
                 drawn=draw_sample(len(filters), geometry.grid, draws, seed, step),
                 nonnegative=nonnegative,
             )
@@ -189,23 +226,14 @@ def encode_signals(
         begin = None if start is None else scale.start(start[members], dtype)
         share = sum(signal.size for signal in chosen) / total
         settled = None if progress is None else (lambda part, done=done, share=share: progress(done + share * part))
-        found = solve(scale.solver(solver), filter_span(problem.filters), problem, chosen, begin, n_jobs, settled)
+        span = None if geometry.channels == 1 else filter_span(problem.filters)
+        found = solve(scale.solver(solver), span, problem, chosen, begin, n_jobs, settled)
         results.append(scale.restored(found, members))
         places.append(members)
         done += share
         if settled is not None:
             settled(1.0)
     return merge_results(results, places)
-
-
-def _shared_weights(weights: list[NDArray] | None, members: list[int]) -> NDArray | None:
-    """One array where all members share it, so that solvers can share their factors."""
-    if weights is None:
-        return None
-    first = weights[members[0]]
-    if all(weights[i] is first or np.array_equal(weights[i], first) for i in members[1:]):
-        return first
-    return stacked([weights[i] for i in members])
 
 
 def solve(

@@ -39,13 +39,16 @@ TUNING = Tuning()
 def is_worth_transforms(problem: Problem) -> bool:
     """Whether scans by transforms take fewer operations than sums over the filters' samples, and not much memory."""
     geometry, n_filters = problem.geometry, problem.n_filters
+    direct = geometry.channels * prod(geometry.filter) * whole_blocks(n_filters)  # products for a position
+    transformed = TUNING.cost * _whole(n_filters)  # for a sample of a block, for each doubling of its length
+    if transformed * log2(max(prod(geometry.filter), 2)) >= direct:  # a block is as large as a filter at least
+        return False
     blocks = shape_of_blocks(geometry, n_filters)
     samples = prod(blocks)
     if _bytes(geometry, n_filters, samples) > 2 * TUNING.spectra_bytes:
         return False
     count = prod(-(-n // w) for n, w in zip(geometry.grid, _widths(geometry, blocks), strict=True))
-    direct = geometry.n_positions * geometry.channels * prod(geometry.filter) * whole_blocks(n_filters)
-    return TUNING.cost * count * samples * log2(max(samples, 2)) * _whole(n_filters) < direct
+    return transformed * count * samples * log2(max(samples, 2)) < direct * geometry.n_positions
 
 
 def shape_of_blocks(geometry: Geometry, n_filters: int) -> tuple[int, ...]:

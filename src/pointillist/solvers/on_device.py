@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from pointillist.arrays import any_resident, as_cupy, as_kind, group_by_shape, pieces, rows, to_host
 from pointillist.codes import SparseCodes
 from pointillist.cuda.device import TUNING as device_tuning
-from pointillist.cuda.device import Device, check_device, is_cpu, open_device
+from pointillist.cuda.device import Device, open_device
 from pointillist.cuda.engine import Engine, SignalGroup
 from pointillist.cuda.plan import DEPTH, KernelPlan, as_volume, make_plan, signal_groups
 from pointillist.cuda.sums import CodeLists
 from pointillist.problem import Certificate, Geometry, Problem, certificate, relative_gap
-from pointillist.solvers.base import Result, Solver, merge_results
+from pointillist.solvers.base import Result, merge_results
 from pointillist.solvers.coordinate_descent import CoordinateDescent, RoundReport, solve_by_rounds
 from pointillist.validation import kept_precision
 
@@ -46,18 +46,6 @@ class Tuning:
 
 
 TUNING = Tuning()
-
-
-def on_device(solver: Solver, device: str, *, resident: bool = False) -> Solver:
-    """The solver itself for "cpu", its counterpart on the device otherwise; the device is looked for at once."""
-    if is_cpu(device):
-        return solver
-    if isinstance(solver, DeviceDescent):
-        return replace(solver, device=device, resident=resident)
-    if not isinstance(solver, CoordinateDescent):
-        raise ValueError(f'device="{device}" solves with solver="cd" only, got {solver!r}')
-    check_device(device)
-    return DeviceDescent(settings=solver, device=device, resident=resident)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -337,10 +325,8 @@ def prefetch(batches: Iterable[Any], device: str = "cuda") -> Iterator[Any]:
     return _ahead(batches, opened, lambda batch: batch if any_resident(batch) else upload(batch, opened))
 
 
-def ahead(batches: Iterable[AnyBatch], device: str | None) -> Iterable[AnyBatch]:
-    """Move batches to the device ahead of time, as `prefetch` does with arrays; without a device they stay as they are."""
-    if device is None:
-        return batches
+def ahead(batches: Iterable[AnyBatch], device: str) -> Iterable[AnyBatch]:
+    """Move batches to the device ahead of time, as `prefetch` does with arrays."""
     opened = open_device(device)
     return _ahead(batches, opened, lambda batch: _moved(batch, opened))
 

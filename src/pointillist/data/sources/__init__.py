@@ -16,6 +16,7 @@ from pointillist.data.sources.stream import (
     ReadBatch,
     Stream,
     UnreadBatch,
+    make_stream,
     read_batch,
 )
 from pointillist.data.sources.tables import TableSource
@@ -36,12 +37,3 @@ def as_source(signals: Any) -> Source | IteratorSource:
     if isinstance(signals, type) or not hasattr(signals, "__iter__"):
         raise TypeError(f"X must be an array, a list, a source or an iterable of signals, got {type(signals).__name__}")
     return IteratorSource(signals)
-
-
-def make_stream(
-    source: Source | IteratorSource, *, shuffle: bool = True, seed: int = 0, **settings: Any
-) -> Stream | IteratorStream:
-    """The stream of a source; see `Stream` for the settings."""
-    if isinstance(source, IteratorSource):
-        return IteratorStream(source, **settings)
-    return Stream(source, shuffle=shuffle, seed=seed, **settings)

@@ -362,3 +362,12 @@ class IteratorStream(BatchStream):
 
     def _name(self) -> str:
         return f"a signal of the iterator, around number {self._offset},"
+
+
+def make_stream(
+    source: Source | IteratorSource, *, shuffle: bool = True, seed: int = 0, **settings: Any
+) -> Stream | IteratorStream:
+    """The stream of a source; see `Stream` for the settings."""
+    if isinstance(source, IteratorSource):
+        return IteratorStream(source, **settings)
+    return Stream(source, shuffle=shuffle, seed=seed, **settings)
