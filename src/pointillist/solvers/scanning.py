@@ -182,17 +182,24 @@ class DescentState:
             self.scan_codes(residual, drawn.indices, best, winner)
             return
         firsts, lasts, chosen = drawn.blocks
-        length = self.problem.geometry.grid[-1]
 
-        def work(rows: tuple[int, int]) -> None:
-            spans = [
-                first + np.searchsorted(chosen[first:last], (rows[0] * length, rows[1] * length))
-                for first, last in zip(firsts, lasts, strict=True)
-            ]
-            begins, ends = np.array(spans, np.int64).reshape(-1, 2).T.copy()
-            self._scan_blocks(residual, chosen, begins, ends, best, winner)
+        def work(spans: tuple[NDArray, NDArray]) -> None:
+            self._scan_blocks(residual, chosen, *spans, best, winner)
 
-        list(mapper(work, self.row_chunks if mapper is not map else [(0, prod(self.problem.geometry.grid[:-1]))]))
+        list(mapper(work, self.drawn_chunks if mapper is not map else [(firsts, lasts)]))
+
+    @cached_property
+    def drawn_chunks(self) -> list[tuple[NDArray, NDArray]]:
+        """Bounds of the drawn positions of each block of filters that lie in each of `row_chunks`."""
+        drawn, length = self.problem.drawn, self.problem.geometry.grid[-1]
+        assert drawn is not None, "only a sample has chunks of its own"
+        assert drawn.blocks is not None, "codes that are drawn one by one have no blocks"
+        firsts, lasts, chosen = drawn.blocks
+        edges = length * np.array([0, *(last for _, last in self.row_chunks)])
+        bounds = np.array(
+            [first + np.searchsorted(chosen[first:last], edges) for first, last in zip(firsts, lasts, strict=True)]
+        )
+        return [(bounds[:, n].copy(), bounds[:, n + 1].copy()) for n in range(len(edges) - 1)]
 
     def scan_codes(self, residual: NDArray, codes: NDArray, best: NDArray, winner: NDArray) -> NDArray:
         """Scan some codes, given in ascending order, and merge what is found into an earlier scan; returns Dᵀr / λ."""
