@@ -25,6 +25,7 @@ from pointillist.cli.options import (
     Recursive,
     Seed,
     Verbose,
+    number_that,
 )
 
 _MOST_SHOWN = 10
@@ -32,10 +33,9 @@ EVENTS, PAGE, MODEL = "events.csv", "anomalies.html", "model.safetensors"
 """Names of the files in the folder of answers."""
 
 
-def _false_alarms(value: float) -> float:
-    if not 0 < value < 0.5:
-        raise typer.BadParameter(f"{value} is not in (0, 0.5); 0.01 lets one normal sample in a hundred pass")
-    return value
+_false_alarms = number_that(
+    lambda value: 0 < value < 0.5, "is not in (0, 0.5); 0.01 lets one normal sample in a hundred pass"
+)
 
 
 @leaving("no scores were written")

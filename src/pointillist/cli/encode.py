@@ -8,8 +8,9 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,12 +50,14 @@ from pointillist.cli.options import (
     Resume,
     Solver,
     Verbose,
+    number_that,
     positive,
 )
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pointillist.cli.parts import CodedRun, CodedSignal
     from pointillist.cli.reading import Item, SignalReader
 
 DASH = Path("-")
@@ -66,37 +69,7 @@ _ON_DEVICE = 256
 _PLAN_GROUPS = 2
 
 
-def _tolerance(value: float | None) -> float | None:
-    if value is not None and not 0 < value < 1:
-        raise typer.BadParameter(f"{value} must lie between 0 and 1; 0.001 is the default")
-    return value
-
-
-@dataclass(frozen=True)
-class CodedSignal:
-    """Facts about one coded signal; `seconds` is its share, by samples, of the time of those that it was coded with."""
-
-    name: str
-    shape: list[int]
-    objective: float
-    gap: float
-    nonzeros: int
-    psnr: float | None
-    status: str
-    seconds: float
-
-
-@dataclass
-class Coded:
-    """All that was coded so far, in order, and what was left out: number of the signal, its name, and why."""
-
-    codes: list[pt.SparseCodes] = field(default_factory=list)
-    rows: list[CodedSignal] = field(default_factory=list)
-    skipped: dict[int, tuple[str, str]] = field(default_factory=dict)
-
-    def left_out(self) -> list[dict[str, str]]:
-        """Signals that were left out, and why, as JSON has them."""
-        return [{"name": name, "reason": reason} for _, (name, reason) in sorted(self.skipped.items())]
+_tolerance = number_that(lambda value: 0 < value < 1, "must lie between 0 and 1; 0.001 is the default")
 
 
 @leaving("no codes were written")
@@ -161,7 +134,7 @@ def encode(
     """
     import numpy as np
 
-    from pointillist.cli.parts import Parts, run_identity
+    from pointillist.cli.parts import CodedRun, run_identity
     from pointillist.cli.reading import SignalReader, box_of, file_stem, wanted_by
     from pointillist.data.sources.derived import DEFAULT_CACHE
 
@@ -186,11 +159,10 @@ def encode(
         sampling_rate = _rate_of(reader.source.sampling_rates, quiet=quiet)
     # The number of threads is no part of what the codes depend on.
     identity = run_identity(model, {**chosen, "channels": wanted.layout}, reader.source.describe())
-    parts = Parts(output, every=checkpoint_every, resume=resume, identity=identity)
-    coded, first = parts.begin(touch=not plan)
+    coded = CodedRun(output, every=checkpoint_every, resume=resume, identity=identity, touch=not plan)
     ahead = DEFAULT_CACHE if max_memory is None else max_memory // 4
     if plan:
-        _show_plan(learned, reader, coded, first, ahead)
+        _show_plan(learned, reader, coded, ahead)
         return
     taken: set[str] = set()
     if reconstruction is not None:
@@ -199,19 +171,19 @@ def encode(
             file_stem(row.name, taken)
     try:
         with Progress("encoding", 1, quiet=quiet) as progress:
-            for group, result, rows in _encoded(learned, reader, coded, first, ahead, progress.show):
+            for group, result, rows in _encoded(learned, reader, coded, ahead, progress.show):
                 for i, item in enumerate(group if reconstruction is not None else ()):
                     decode = partial(learned.inverse_transform, result.codes[i])
                     path = Path(reconstruction or "", f"{file_stem(item.name, taken)}.png")
                     _write_picture(path, item, result.residuals[i], decode, wanted.normalise)
-                parts.add(coded.codes[-1], rows, group[-1].number + 1, coded)
+                coded.add(result.codes.on_host(), rows, group[-1].number + 1)
                 if max_memory is not None:
                     _check_memory(max_memory)
         if not coded.rows:
             raise ValueError(
                 f"none of the {len(reader)} signals can be used; the first: {coded.left_out()[0]['reason']}"
             )
-        parts.notice_others()
+        coded.notice_others()
         codes = pt.SparseCodes.concatenate(coded.codes)
         about = {
             "model": str(model),
@@ -221,12 +193,12 @@ def encode(
         }
         _save(codes, output, about, coded)
     except BaseException as error:
-        parts.write(coded)
+        coded.write()
         if is_interruption(error):
             kept = (
                 f"{len(coded.rows)} of {count(len(reader), 'signal')} are coded and kept: go on with the same command"
             )
-            undone = f"{kept} and --resume" if parts.kept and coded.rows else "no codes were written"
+            undone = f"{kept} and --resume" if coded.kept and coded.rows else "no codes were written"
             raise Stopped(undone, getattr(error, "number", None)) from None
         raise
     if events is not None:
@@ -236,7 +208,7 @@ def encode(
     if as_json:
         facts = {"output": str(output), **about, "signals": [asdict(row) for row in coded.rows]}
         write(json.dumps({**facts, "skipped": coded.left_out()}, indent=2, ensure_ascii=False).split("\n"))
-    parts.clear()
+    coded.clear()
     if quiet:
         return
     piped = as_json or DASH in (csv_table, events)  # standard output is for another program to read
@@ -284,20 +256,20 @@ def _rate_of(rates: frozenset[float], *, quiet: bool) -> float | None:
 def _encoded(
     model: pt.BatchCSC | pt.OnlineCSC,
     reader: SignalReader,
-    coded: Coded,
-    first: int,
+    coded: CodedRun,
     ahead: int,
     show: Callable[[float], None] = lambda done: None,
 ) -> Iterator[tuple[list[Item], pt.Result, list[CodedSignal]]]:
-    """Encode signals from number `first` on, as many at a time as keep all threads busy; `coded` takes what comes out."""
+    """Encode signals from the next one on, as many at a time as keep all threads busy; `coded` takes what is left out."""
     from sklearn.exceptions import ConvergenceWarning
 
+    from pointillist.cli.parts import CodedSignal
     from pointillist.cli.reading import groups
     from pointillist.parallel import effective_jobs
 
     on_device = model.device != "cpu"
     together = _ON_DEVICE if on_device else 4 * effective_jobs(model.n_jobs)
-    for group in groups(reader.read_ahead(first, coded.skipped, ahead), together, on_device=on_device):
+    for group in groups(reader.read_ahead(coded.next, coded.skipped, ahead), together, on_device=on_device):
         signals, start = [item.signal for item in group], group[0].number
         share = group[-1].number + 1 - start
         begin = time.perf_counter()
@@ -318,10 +290,6 @@ def _encoded(
             )
             for i, item in enumerate(group)
         ]
-        codes = result.codes.on_host()
-        codes.names = [item.name for item in group]
-        coded.codes.append(codes)
-        coded.rows += rows
         yield group, result, rows
 
 
@@ -350,20 +318,18 @@ def _decibels(signal: NDArray, residual: NDArray) -> float | None:
     return 10 * float(np.log10(span**2 * (residual.size - missing) / error))
 
 
-def _show_plan(model: pt.BatchCSC | pt.OnlineCSC, reader: SignalReader, coded: Coded, first: int, ahead: int) -> None:
+def _show_plan(model: pt.BatchCSC | pt.OnlineCSC, reader: SignalReader, coded: CodedRun, ahead: int) -> None:
     """Code some signals and say what the rest will need: by what these took, reading counted, and compiling not."""
     from pointillist.kernels.compiling import working_time
     from pointillist.system import memory_peak
 
-    before, begin, following = len(coded.rows), working_time(), first
-    for number, (group, _, _) in enumerate(_encoded(model, reader, coded, first, ahead), 1):
-        following = group[-1].number + 1
-        if number == _PLAN_GROUPS:
-            break
+    before, first, begin = len(coded.rows), coded.next, working_time()
+    for group, result, new in islice(_encoded(model, reader, coded, ahead), _PLAN_GROUPS):
+        coded.add(result.codes, new, group[-1].number + 1)
     rows = coded.rows[before:]
     if not rows and first < len(reader):
         raise ValueError(f"none of the {len(reader)} signals can be used; the first: {coded.left_out()[0]['reason']}")
-    seconds, scale = working_time() - begin, (len(reader) - first) / max(following - first, 1)
+    seconds, scale = working_time() - begin, (len(reader) - first) / max(coded.next - first, 1)
     codes = 12 * sum(row.nonzeros for row in coded.rows[:before]) + 12 * scale * sum(row.nonzeros for row in rows)
     done = f", {first:,} of them coded already" if first else ""
     say(
@@ -384,7 +350,7 @@ def _check_memory(limit: int) -> None:
         )
 
 
-def _save(codes: pt.SparseCodes, output: Path, about: dict[str, Any], coded: Coded) -> None:
+def _save(codes: pt.SparseCodes, output: Path, about: dict[str, Any], coded: CodedRun) -> None:
     """Write the codes file; seconds are no part of it, which is to be the same again."""
     rows = [
         {name: value for name, value in asdict(row).items() if name not in ("name", "seconds")} for row in coded.rows
@@ -398,7 +364,7 @@ def _write_events(found: NDArray, path: Path) -> None:
     write(event_lines(found)) if path == DASH else write_events(found, path)
 
 
-def _write_table(coded: Coded, path: Path) -> None:
+def _write_table(coded: CodedRun, path: Path) -> None:
     """Write a line of CSV for every signal, to a file or to standard output."""
     from pointillist.storage import atomic_path
 
@@ -414,7 +380,7 @@ def _write_table(coded: Coded, path: Path) -> None:
         temporary.write_text(text.getvalue(), encoding="utf-8", newline="", errors="replace")
 
 
-def _show_table(coded: Coded) -> None:
+def _show_table(coded: CodedRun) -> None:
     """Print a line for every signal, and what was left out."""
     from pointillist.reprs import sizes
 

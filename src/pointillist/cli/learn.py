@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from enum import StrEnum
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,6 +44,8 @@ from pointillist.cli.options import (
     Seed,
     Solver,
     Verbose,
+    checked,
+    number_that,
     positive,
     signal_axes,
     size_of,
@@ -66,20 +68,20 @@ _PLAN_STEPS = 2
 _SHOWN = 4  # signals in a report
 
 
+@checked
 def _sampled(value: str) -> Any:
     """A share of all codes as a number, or with a kind after a comma as `Draws`."""
     share, comma, kind = value.partition(",")
     try:
         draws = pt.Draws(float(share), kind) if comma else pt.Draws(float(share))
     except ValueError as error:
-        raise typer.BadParameter(f"{value}: {error}; 0.1 solves for a tenth of the codes in every step") from None
+        raise ValueError(f"{value}: {error}; 0.1 solves for a tenth of the codes in every step") from None
     return draws if comma else draws.share
 
 
-def _forgetting(value: float | None) -> float | None:
-    if value is not None and not 1 <= value < float("inf"):
-        raise typer.BadParameter(f"{value} must be at least 1; 1 averages over all signals, 2 forgets faster")
-    return value
+_forgetting = number_that(
+    lambda value: 1 <= value < inf, "must be at least 1; 1 averages over all signals, 2 forgets faster"
+)
 
 
 def _sides(size: Any, axes: int) -> Any:

@@ -319,7 +319,8 @@ def _one(request: Any, job: Job, task: Task, crop: Crop | None, settings: dict[s
             warnings.simplefilter("ignore", ConvergenceWarning)
             answer = task.mend(_plain(photograph), marks, **settings)
     except ValueError as error:
-        raise ValueError(str(error) if str(job.source) in str(error) else f"{job.source}: {error}") from error
+        words = str(error).replace("colour=", "--key")
+        raise ValueError(words if str(job.source) in words else f"{job.source}: {words}") from error
     seconds = working_time() - begin
     qualities = [] if reference is None else [_decibels(reference, one) for one in (answer.before, answer.pixels)]
     if request.preview:

@@ -6,7 +6,9 @@ Nothing slow is imported here: help appears at once.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from enum import StrEnum
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,12 +24,33 @@ Layout = StrEnum("Layout", "first last")
 SolverName = StrEnum("SolverName", "cd admm")
 
 
-def positive(value: float | None) -> float | None:
-    if value is not None and not 0 < value < float("inf"):
-        raise typer.BadParameter(f"{value} is not positive")
-    return value
+def checked(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A check or a parser whose errors name the option; an option that is not given is not checked."""
+
+    def convert(value: Any) -> Any:
+        try:
+            return None if value is None else check(value)
+        except (ValueError, RuntimeError) as error:
+            raise typer.BadParameter(str(error)) from error
+
+    return convert
 
 
+def number_that(holds: Callable[[float], bool], words: str) -> Callable[[Any], Any]:
+    """The check that a property of a number `holds`; `words` follow the number where it does not."""
+
+    def check(value: float) -> float:
+        if not holds(value):
+            raise ValueError(f"{value} {words}")
+        return value
+
+    return checked(check)
+
+
+positive = number_that(lambda value: 0 < value < inf, "is not positive")
+
+
+@checked
 def size_of(text: str) -> Any:
     """Filter size: ``11``, ``7x11`` for an oblong filter, ``5,11,21`` for several sizes."""
     try:
@@ -35,11 +58,12 @@ def size_of(text: str) -> Any:
     except ValueError:
         sizes = []
     if not sizes or any(axis < 1 for size in sizes for axis in size):
-        raise typer.BadParameter(f"{text!r} is not a size; write 11, 7x11, or 5,11,21 for several sizes")
+        raise ValueError(f"{text!r} is not a size; write 11, 7x11, or 5,11,21 for several sizes")
     plain = [size[0] if len(size) == 1 else size for size in sizes]
     return plain[0] if len(plain) == 1 else plain
 
 
+@checked
 def bytes_of(text: str) -> int:
     """Bytes from ``2G``, ``1.5 GB``, ``500MB`` or a plain number; units are decimal, ``GiB`` and the like binary."""
     found = re.fullmatch(r"([\d.]+)\s*([kmgt]?)(i?)b?", text.strip().lower())
@@ -48,37 +72,28 @@ def bytes_of(text: str) -> int:
     except ValueError:
         amount = 0.0
     if amount < 1:
-        raise typer.BadParameter(f"{text!r} is not a size such as 2G or 500MB")
+        raise ValueError(f"{text!r} is not a size such as 2G or 500MB")
     return int(amount)
 
 
-def _every(value: str | None) -> str | None:
-    if value is not None:
-        from pointillist.learners.checkpoints import parse_every
+@checked
+def _every(value: str) -> str:
+    from pointillist.learners.checkpoints import parse_every
 
-        try:
-            parse_every(value)
-        except ValueError as error:
-            raise typer.BadParameter(str(error)) from None
+    parse_every(value)
     return value
 
 
-def _jobs(value: int) -> int:
-    if value == 0:
-        raise typer.BadParameter(f"{value} is not a number of threads; -1 uses every core, -2 all but one")
-    return value
-
-
+@checked
 def _device(value: str) -> str:
-    if value == "cpu":  # what the others need takes time to import
-        return value
-    from pointillist.cuda.device import check_device
+    if value != "cpu":  # what the others need takes time to import
+        from pointillist.cuda.device import check_device
 
-    try:
         check_device(value)
-    except (ValueError, RuntimeError) as error:
-        raise typer.BadParameter(str(error)) from error
     return value
+
+
+_jobs = number_that(lambda value: value != 0, "is not a number of threads; -1 uses every core, -2 all but one")
 
 
 def signal_axes(ndim: int | None, channels: Layout | None, colour: bool) -> tuple[int, str | None]:

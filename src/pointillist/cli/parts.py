@@ -9,11 +9,10 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pointillist.cli.encode import Coded, CodedSignal
 from pointillist.codes import SparseCodes
 from pointillist.errors import CheckpointError
 from pointillist.learners.checkpoints import differences, parse_every
@@ -50,8 +49,24 @@ def run_identity(model: Path, settings: dict[str, Any], data: dict[str, Any]) ->
     return {"model": digest, **settings, "data": data, "pointillist": own_version()}
 
 
-class Parts:
-    """The parts of one run; without `every` and `resume` nothing is put away, and nothing is found.
+@dataclass(frozen=True)
+class CodedSignal:
+    """Facts about one coded signal; `seconds` is its share, by samples, of the time of those that it was coded with."""
+
+    name: str
+    shape: list[int]
+    objective: float
+    gap: float
+    nonzeros: int
+    psnr: float | None
+    status: str
+    seconds: float
+
+
+class CodedRun:
+    """Signals that a run has coded, in order, what it left out, and its parts; without `every` and `resume` there are none.
+
+    Raises ValueError if there are parts, but nothing is to be resumed, and CheckpointError if they are those of another run.
 
     Parameters
     ----------
@@ -62,80 +77,86 @@ class Parts:
     resume : bool
     identity : dict
         As `run_identity` gives it.
+    touch : bool
+        False leaves the files as they are; else what a killed run left half-written goes, and what is to be coded again.
+
+    Attributes
+    ----------
+    codes : list of SparseCodes
+    rows : list of CodedSignal
+    skipped : dict
+        Name of a signal that was left out and why, by its number.
+    next : int
+        Number of the signal to go on with.
     """
 
-    def __init__(self, output: Path, *, every: str | None, resume: bool, identity: dict[str, Any]) -> None:
-        self.kept = every is not None or resume
-        self._folder, self._resume, self._identity = PartFolder(output), resume, identity
+    def __init__(
+        self, output: Path, *, every: str | None, resume: bool, identity: dict[str, Any], touch: bool = True
+    ) -> None:
+        self.codes: list[SparseCodes] = []
+        self.rows: list[CodedSignal] = []
+        self.skipped: dict[int, tuple[str, str]] = {}
+        self.next = 0
+        self.kept = touch and (every is not None or resume)
+        self._folder, self._identity, self._before = PartFolder(output), identity, stamp(output)
         self._every, self._seconds = parse_every(every or "60s")
-        self._codes: list[SparseCodes] = []
-        self._rows: list[CodedSignal] = []
-        self._first = self._next = 0
-        self._last, self._failure, self._before = time.monotonic(), "", stamp(output)
-
-    def begin(self, *, touch: bool = True) -> tuple[Coded, int]:
-        """Signals that the run which is resumed has coded, and the number of the one to go on with.
-
-        With `touch`, what a killed run left half-written is removed, and so are parts that are to be coded again. Raises
-        ValueError if there are parts, but nothing is to be resumed, and CheckpointError if they are those of another run.
-        """
-        coded, files = Coded(), self._folder.files()
-        if files and not self._resume:
+        self._failure = ""
+        files = self._folder.files()
+        if files and not resume:
             raise ValueError(f"{files[-1]} is a part of a run that has not ended: go on with --resume, or remove it")
-        if touch and self.kept:
+        if self.kept:
             self._folder.remove_leftovers()
-        for path, codes, metadata in self._folder.read() if self._resume else ():
+        for path, codes, metadata in self._folder.read() if resume else ():
             self._refuse_others(path, metadata)
-            if metadata["first"] != self._next or len(metadata["signals"]) != len(codes):
+            if metadata["first"] != self.next or len(metadata["signals"]) != len(codes):
                 log.warning("%s does not follow the part before it; going on from there", path)
                 break
-            coded.codes.append(codes)
-            coded.rows += [CodedSignal(**entry) for entry in metadata["signals"]]
-            coded.skipped |= {one["number"]: (one["name"], one["reason"]) for one in metadata["skipped"]}
-            self._next = metadata["next"]
-        self._first = self._next
-        if touch and self.kept:
-            self._folder.drop_from(self._next)
-        return coded, self._next
+            self.codes.append(codes)
+            self.rows += [CodedSignal(**entry) for entry in metadata["signals"]]
+            self.skipped |= {one["number"]: (one["name"], one["reason"]) for one in metadata["skipped"]}
+            self.next = metadata["next"]
+        if self.kept:
+            self._folder.drop_from(self.next)
+        self._last, self._written = time.monotonic(), (len(self.codes), len(self.rows), self.next)
 
-    def add(self, codes: SparseCodes, rows: list[CodedSignal], following: int, coded: Coded) -> None:
+    def left_out(self) -> list[dict[str, str]]:
+        """Signals that were left out, and why, as JSON has them."""
+        return [{"name": name, "reason": reason} for _, (name, reason) in sorted(self.skipped.items())]
+
+    def add(self, codes: SparseCodes, rows: list[CodedSignal], following: int) -> None:
         """Take note of signals that were coded, before signal `following`, and write a part if it is time to."""
-        self._codes.append(codes)
-        self._rows += rows
-        self._next = following
-        if self._every is not None:
-            due = len(self._rows) >= self._every
+        codes.names = [row.name for row in rows]
+        self.codes.append(codes)
+        self.rows += rows
+        self.next = following
+        if self._every is None:
+            due = time.monotonic() - self._last >= (self._seconds or 0.0)
         else:
-            due = self._seconds is not None and time.monotonic() - self._last >= self._seconds
+            due = len(self.rows) - self._written[1] >= self._every
         if due:
-            self.write(coded)
+            self.write()
 
-    def write(self, coded: Coded) -> None:
+    def write(self) -> None:
         """Write what was coded since the last part, or say why that cannot be done; the run goes on."""
-        if not self.kept or not self._rows:
+        parts, rows, first = self._written
+        if not self.kept or first == self.next:
             return
         skipped = [
             {"number": number, "name": name, "reason": reason}
-            for number, (name, reason) in coded.skipped.items()
-            if self._first <= number < self._next
+            for number, (name, reason) in self.skipped.items()
+            if first <= number < self.next
         ]
-        rows = [asdict(row) for row in self._rows]
-        metadata = {
-            "first": self._first,
-            "next": self._next,
-            "run": self._identity,
-            "signals": rows,
-            "skipped": skipped,
-        }
+        signals = [asdict(row) for row in self.rows[rows:]]
+        metadata = {"first": first, "next": self.next, "run": self._identity, "signals": signals, "skipped": skipped}
         try:
-            self._folder.write(self._first, SparseCodes.concatenate(self._codes), metadata)
+            self._folder.write(first, SparseCodes.concatenate(self.codes[parts:]), metadata)
         except OSError as error:
             reason = error.strerror or str(error)
             if reason != self._failure:  # not after every signal
                 log.warning("the codes so far cannot be put away, coding goes on: %s", error)
             self._failure = reason
         else:
-            self._first, self._codes, self._rows, self._failure = self._next, [], [], ""
+            self._failure, self._written = "", (len(self.codes), len(self.rows), self.next)
         self._last = time.monotonic()
 
     def notice_others(self) -> None:

@@ -19,7 +19,18 @@ import typer
 
 import pointillist as pt
 from pointillist.cli.console import Stopped, exit_code, number, say, show_log, tell
-from pointillist.cli.options import Device, Failing, Jobs, OnError, Overwrite, Quiet, Recursive, Verbose, positive
+from pointillist.cli.options import (
+    Device,
+    Failing,
+    Jobs,
+    OnError,
+    Overwrite,
+    Quiet,
+    Recursive,
+    Verbose,
+    checked,
+    positive,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,14 +91,16 @@ Compare = Annotated[
 ]
 
 
+@checked
 def _penalty(text: str) -> Any:
     """A penalty as the library takes it: a number, "auto" or a percentage."""
     try:
         return text if text == "auto" else f"{float(text[:-1]):g}%" if text.endswith("%") else positive(float(text))
     except ValueError:
-        raise typer.BadParameter(f'{text!r} is not a number, a percentage such as "5%", or "auto"') from None
+        raise ValueError(f'{text!r} is not a number, a percentage such as "5%", or "auto"') from None
 
 
+@checked
 def _share(text: str) -> Any:
     """A percentage as a share of full scale, or "auto"."""
     try:
@@ -95,27 +108,25 @@ def _share(text: str) -> Any:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1:
-        raise typer.BadParameter(f"{text!r} is neither auto nor a percentage from 0 to 100")
+        raise ValueError(f"{text!r} is neither auto nor a percentage from 0 to 100")
     return text if text == "auto" else value
 
 
+@checked
 def _motion(text: str) -> Any:
     """Kernel of ``9,30``: a motion of nine pixels at 30 degrees."""
     try:
         length, angle = (float(number) for number in text.split(","))
         return pt.motion_kernel(length, angle)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not LENGTH,ANGLE: write 9,30 for nine pixels at 30 degrees") from None
+        raise ValueError(f"{text!r} is not LENGTH,ANGLE: write 9,30 for nine pixels at 30 degrees") from None
 
 
-def _colour(text: str | None) -> str | None:
-    if text is not None:
-        from pointillist.retouch.marks import parse_colour
+@checked
+def _colour(text: str) -> str:
+    from pointillist.retouch.marks import parse_colour
 
-        try:
-            parse_colour(text)
-        except ValueError as error:
-            raise typer.BadParameter(str(error)) from error
+    parse_colour(text)
     return text
 
 
