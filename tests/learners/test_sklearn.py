@@ -1,6 +1,5 @@
 """scikit-learn's own checks of estimators, but for those that signals of any length cannot pass."""
 
-import joblib
 import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -50,12 +49,6 @@ class TestManners:
         assert tuple(model.feature_names_in_) == Table.columns
         np.testing.assert_array_equal(model.transform(Table()), model.transform(self.signals))
         assert not hasattr(learner.fit(self.signals), "feature_names_in_")
-
-    def test_joblib_keeps_a_model(self, learner, tmp_path):
-        model = learner.fit(self.signals)
-        joblib.dump(model, tmp_path / "model.joblib")
-        again = joblib.load(tmp_path / "model.joblib")
-        np.testing.assert_array_equal(again.transform(self.signals), model.transform(self.signals))
 
     def test_codes_are_arrays_for_what_comes_next(self, learner):
         codes = learner.fit(self.signals).transform(self.signals)
