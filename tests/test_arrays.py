@@ -1,4 +1,4 @@
-"""Numbers as other libraries hold them; `tests/learners/test_inputs.py` has those libraries themselves."""
+"""Numbers as other libraries hold them, and arrays on a device; `tests/learners/test_inputs.py` has those libraries."""
 
 from decimal import Decimal
 from types import SimpleNamespace
@@ -6,7 +6,21 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pointillist.arrays import as_plain
+from pointillist.arrays import (
+    Rows,
+    all_to_host,
+    any_resident,
+    as_cupy,
+    as_kind,
+    as_plain,
+    group_by_shape,
+    is_resident,
+    kind_of,
+    members_of,
+    stacked,
+    summed_by,
+    to_host,
+)
 
 
 class Table:
@@ -39,3 +53,87 @@ def test_several_variables_and_objects_are_refused_or_read():
     assert as_plain(np.array([Decimal(1), 2], object), "X").dtype == np.float64
     with pytest.raises(ValueError, match="numbers that float64 cannot hold"):
         as_plain(np.array([10**400, 1], object), "X")
+
+
+class Tensor:
+    """What torch shows of a tensor: it knows where it is, and one with gradients refuses its array interface."""
+
+    def __init__(self, is_cuda):
+        self.is_cuda = is_cuda
+
+    @property
+    def __cuda_array_interface__(self):
+        raise RuntimeError("requires grad")
+
+
+def test_rows_know_the_array_that_they_are_of():
+    whole = np.arange(12).reshape(4, 3)
+    rows = Rows(whole, list(whole))
+    assert stacked(rows) is whole
+    assert stacked(members_of(rows, [0, 1, 2, 3])) is whole
+    np.testing.assert_array_equal(stacked(rows[1:3]), whole[1:3])
+    np.testing.assert_array_equal(stacked(members_of(rows, [0, 2])), whole[[0, 2]])
+    np.testing.assert_array_equal(rows[2], whole[2])
+    assert group_by_shape(rows) == [[0, 1, 2, 3]]
+
+
+def test_arrays_on_the_host_stay_as_they_are():
+    array = np.ones(3)
+    assert to_host(array) is array
+    assert to_host([1, 2]) == [1, 2]
+    arrays = [array, array]
+    assert all_to_host(arrays) is arrays
+    np.testing.assert_array_equal(stacked(arrays), np.ones((2, 3)))
+
+
+def test_where_arrays_live_is_seen_without_touching_them():
+    assert not is_resident(np.ones(3))
+    assert not is_resident([1.0, 2.0])
+    assert not is_resident(Tensor(False))
+    assert is_resident(Tensor(True))
+    assert any_resident([np.ones(3), Tensor(True)])
+    assert not any_resident([np.ones(3), Tensor(False)])
+
+
+def test_kinds():
+    assert kind_of(np.ones(3)) == "numpy"
+    assert kind_of([np.ones(3), Tensor(True)]) == "torch"
+    assert kind_of(Tensor(False)) == "numpy"
+
+
+@pytest.mark.gpu
+def test_memory_is_shared_with_cupy_and_torch():
+    cupy, torch = pytest.importorskip("cupy"), pytest.importorskip("torch")
+    tensor = torch.arange(6.0, device="cuda", requires_grad=True)
+    taken = as_cupy(tensor)
+    assert taken.data.ptr == tensor.data_ptr()
+    back = as_kind(taken, "torch")
+    assert back.data_ptr() == tensor.data_ptr()
+    assert as_cupy(taken) is taken
+    assert kind_of(tensor) == "torch"
+    assert kind_of(taken) == "cupy"
+    assert isinstance(stacked([taken, taken]), cupy.ndarray)
+    assert isinstance(stacked([back, back]), torch.Tensor)
+    np.testing.assert_array_equal(to_host(tensor), np.arange(6.0))
+    np.testing.assert_array_equal(np.concatenate(all_to_host([taken[:2], taken[2:]])), np.arange(6.0))
+
+
+@pytest.mark.gpu
+def test_rows_of_one_array_are_put_together_without_a_copy():
+    cupy = pytest.importorskip("cupy")
+    whole = cupy.arange(24.0).reshape(4, 2, 3)
+    rows = list(whole)
+    assert stacked(rows).data.ptr == whole.data.ptr
+    assert stacked(rows[1:3]).data.ptr == rows[1].data.ptr
+    for some in ([rows[2], rows[0]], [rows[0], rows[0]], [rows[0].T, rows[1].T]):
+        np.testing.assert_array_equal(stacked(some).get(), np.stack([one.get() for one in some]))
+
+
+@pytest.mark.gpu
+def test_sums_of_runs():
+    cupy = pytest.importorskip("cupy")
+    indices, values = (
+        [cupy.asarray([0, 7]), cupy.asarray([5, 9])],
+        [cupy.asarray([1.0, -2.0]), cupy.asarray([3.0, 4.0])],
+    )
+    np.testing.assert_array_equal(summed_by(indices, values, 5, 3), [1.0, 9.0, 0.0])

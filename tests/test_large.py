@@ -9,7 +9,7 @@ from pointillist import large
 @pytest.fixture
 def narrow(monkeypatch):
     """Bands so small that small arrays have many."""
-    monkeypatch.setattr(large, "_BAND_SAMPLES", 64)
+    monkeypatch.setattr(large, "BAND_SAMPLES", 64)
 
 
 @pytest.mark.parametrize("shape", [(1, 1000), (2, 7, 13), (1, 3, 400), (3, 5, 4, 6), (1, 1)])

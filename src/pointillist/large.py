@@ -11,7 +11,8 @@ from numpy.typing import DTypeLike, NDArray
 LARGE = 2**22
 """Samples from which on a signal is coded by tiles and left in its file: undivided, descent takes some 90 bytes for each."""
 
-_BAND_SAMPLES = 2**20
+BAND_SAMPLES = 2**20
+"""Samples of a band, at most: some megabytes."""
 _BANDS_HELD = 8
 """Bands of a file whose pages stay in memory at a time."""
 _BINS = 1024
@@ -40,7 +41,7 @@ def scratch_file(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
 
 def bands(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
     """Slices along the second axis of (channels, *space) that cover it, each of some megabytes."""
-    step = max(1, _BAND_SAMPLES // max(prod((shape[0], *shape[2:])), 1))
+    step = max(1, BAND_SAMPLES // max(prod((shape[0], *shape[2:])), 1))
     for first in range(0, shape[1], step):
         yield slice(None), slice(first, min(first + step, shape[1]))
 
@@ -82,7 +83,7 @@ def ranked(values: NDArray, rank: int) -> float:
     pieces = list(bands(flat.shape))
     low, high = extent(flat)
     below, count = 0, flat.size  # values less than low, and those from low to high
-    while count > _BAND_SAMPLES and low < high:
+    while count > BAND_SAMPLES and low < high:
         edges = np.linspace(low, high, _BINS + 1)
         counts = np.sum([np.histogram(flat[piece], edges)[0] for piece in pieces], axis=0)
         chosen = int(np.searchsorted(np.cumsum(counts), rank - below, side="right"))

@@ -11,7 +11,6 @@ from pointillist.cuda import plan as planning
 from pointillist.cuda.engine import at_once, bfloat16, filter_blocks, fragments, lane_taps, pack, paired, slots
 from pointillist.cuda.plan import (
     as_volume,
-    best_pitch,
     colours,
     lane_order,
     make_plan,
@@ -57,24 +56,13 @@ def _spans(count, side, length, reach):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_buckets_of_one_colour_never_touch(shape):
+def test_buckets_and_tiles_of_one_colour_never_touch(shape):
     plan = _plan(shape)
     for axis in range(3):
-        spans = _spans(plan.buckets[axis], plan.bucket[axis], plan.grid[axis], plan.filter[axis] - 1)
-        for parity in (0, 1):
-            chosen = spans[parity::2]
-            assert all(a[1] < b[0] for a, b in pairwise(chosen))
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_tiles_of_one_colour_never_touch(shape):
-    plan = _plan(shape)
-    for axis in range(3):
-        side = plan.bucket[axis] * plan.tile[axis]
-        spans = _spans(plan.tiles[axis], side, plan.grid[axis], plan.filter[axis] - 1)
-        for parity in (0, 1):
-            chosen = spans[parity::2]
-            assert all(a[1] < b[0] for a, b in pairwise(chosen))
+        for count, size in ((plan.buckets[axis], 1), (plan.tiles[axis], plan.tile[axis])):
+            spans = _spans(count, size * plan.bucket[axis], plan.grid[axis], plan.filter[axis] - 1)
+            for parity in (0, 1):
+                assert all(a[1] < b[0] for a, b in pairwise(spans[parity::2]))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -120,12 +108,6 @@ def test_colours_of_a_circle_count_every_tile_once(shape):
     assert all(plan.tiles[axis] > 1 for axis in plan.seams)
 
 
-def test_a_plane_has_four_colours_and_a_line_two():
-    assert [colour for colour, _ in colours((1, 7, 5))] == [0, 1, 2, 3]
-    assert [colour for colour, _ in colours((1, 1, 5))] == [0, 1]
-    assert len(colours((2, 2, 2))) == 8
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 def test_packed_codes_come_back(shape):
     plan = _plan(shape)
@@ -148,26 +130,12 @@ def test_scan_covers_every_position(shape):
     assert 1 <= plan.warps <= 16
 
 
-def test_few_threads_of_the_scan_are_idle():
-    plan = _plan(SHAPES[0])
-    assert plan.n_positions / (plan.threads * plan.blocks * planning.RUN) > 0.85
-
-
 def test_a_large_signal_is_cut_into_tiles_that_leave_room_for_two():
     for grid, size in (((1, 4096, 4096), (1, 11, 11)), ((128, 128, 128), (7, 7, 7))):
         plan = make_plan(grid, size, 1, 100)
         assert plan.tiles[1] > 1
         assert plan.tile_bytes <= 100 * 1024
         assert all(t * n >= b for t, n, b in zip(plan.tile, plan.tiles, plan.buckets, strict=True))
-
-
-def test_two_blocks_of_the_usual_size_leave_room_for_the_filters_in_the_cache():
-    plan = make_plan((1, 100, 100), (1, 11, 11), 1, 100)
-    assert plan.tile_bytes == 4 * (110 * plan.pitch + 81)
-    assert 2 * (plan.tile_bytes + 1024) <= 132 * 1024
-    assert plan.warps == 16
-    assert plan.history_floats == 4 * (110 * plan.pitch + 81 * plan.capacity)
-    assert plan.signal_bytes > 4 * plan.history_floats
 
 
 def test_as_many_moves_are_kept_as_the_kernels_combine():
@@ -203,20 +171,6 @@ def test_batches_fit_and_cover():
     assert all(2 * (part.stop - part.start) * plan.signal_bytes <= memory for part in parts)
 
 
-def test_where_there_are_many_groups_the_first_ones_grow():
-    plan = _plan(SHAPES[0])
-    sizes = [part.stop - part.start for part in signal_groups(4096, plan, 10**12, in_flight=4)]
-    assert sizes[:3] == [128, 256, 384]
-    assert max(sizes) <= 512
-    assert max(sizes[3:]) - min(sizes[3:]) <= 1
-    assert sum(sizes) == 4096
-
-
-def test_one_small_batch_may_take_all_memory():
-    plan = _plan(SHAPES[0])
-    assert len(list(signal_groups(90, plan, 100 * plan.signal_bytes, in_flight=3))) == 1
-
-
 def test_a_signal_that_does_not_fit_says_how_much_it_needs():
     plan = _plan(SHAPES[0])
     with pytest.raises(MemoryError, match="one signal needs"):
@@ -237,12 +191,6 @@ def test_slots_number_the_codes_of_a_bucket():
     number, fits = slots(np.array([3, 1, 3, 3, 1]), 2)
     np.testing.assert_array_equal(number, [0, 0, 1, 2, 1])
     np.testing.assert_array_equal(fits, [True, True, True, False, True])
-
-
-def test_a_bucket_has_room_for_a_code_at_every_sample_and_more():
-    assert planning.bucket_capacity((1, 12, 12), 1) >= 2.5 * 144
-    assert planning.bucket_capacity((1, 6, 6), 3) >= 4 * 36
-    assert planning.bucket_capacity((6, 6, 6), 1) >= 2.5 * 216
 
 
 def test_integers_are_in_the_order_that_the_kernels_read():
@@ -327,18 +275,6 @@ def test_the_order_is_one_of_all_samples_and_takes_no_more_turns(grid, filter_, 
     order = lane_order(offsets)
     assert sorted(order) == list(range(plan.taps))
     assert turns(offsets[order]) <= turns(offsets)
-
-
-def test_rows_of_the_usual_window_are_met_in_one_turn_a_request():
-    plan = make_plan((1, 100, 100), (1, 11, 11), 1, 100)
-    offsets = tap_offsets(1, (1, 11, 11), plan.window)
-    assert 110 < plan.pitch <= 126
-    assert turns(offsets[lane_order(offsets)]) == 4  # 121 samples, 32 in a request
-
-
-def test_rows_are_not_longer_than_there_is_room():
-    assert best_pitch(1, (1, 11, 11), (1, 110, 110), 110 * 112) <= 112
-    assert best_pitch(1, (1, 11, 11), (1, 110, 110), 0) == 110
 
 
 @pytest.mark.parametrize(("grid", "filter_", "channels"), WINDOWS)

@@ -73,13 +73,6 @@ def test_scale_and_offset_do_not_matter(factor):
     np.testing.assert_allclose(contrast_normalise(factor * (image + 3)), contrast_normalise(image), atol=1e-9)
 
 
-def test_result_has_zero_mean_and_leaves_the_input_alone():
-    image = np.random.default_rng(5).random((30, 30))
-    before = image.copy()
-    assert abs(contrast_normalise(image).mean()) < 1e-12
-    np.testing.assert_array_equal(image, before)
-
-
 def test_mostly_flat_image_stays_finite_and_moderate():
     image = np.full((100, 100), 0.3)
     image[40:50, 40:50] = 0.9

@@ -168,12 +168,6 @@ def test_turned_images_have_their_size_as_read(tmp_path):
     assert source.shape(0) == source.read(0).shape == (4, 3)
 
 
-def test_images_with_too_many_pixels_are_not_decoded(tmp_path):
-    Image.new("1", (20_000, 10_000)).save(tmp_path / "bomb.png")
-    with pytest.raises(UnreadableFileError, match=r"bomb\.png.*too many pixels, the limit is 179 megapixels"):
-        ImageSource([tmp_path / "bomb.png"]).read(0)
-
-
 def test_colour_comes_as_signals(tmp_path):
     pixels = np.random.default_rng(3).integers(0, 256, (5, 4, 3), dtype=np.uint8)
     Image.fromarray(pixels).save(tmp_path / "c.png")
