@@ -1,7 +1,11 @@
-"""Dual points that are shrunk or projected, against loops over a dense matrix."""
+"""Certificates against dense matrices and exact answers: dual points shrunk or projected, and hard problems.
+
+The hard problems are those of `attack.twists`; `tests/attack` shows that a wrong certificate would be found.
+"""
 
 import numpy as np
 import pytest
+from attack.certificates import attempt
 
 from pointillist.parallel import SharedMap
 from pointillist.problem import ConvolutionOperator, Geometry, certificate
@@ -146,3 +150,17 @@ def test_a_projection_is_the_same_for_any_number_of_threads(reference):
     )
     np.testing.assert_array_equal(one[0], other[0])
     assert one[1] == other[1]
+
+
+def _found(seeds):
+    return [f"{one.seed} {one.kind}: {one.title}" for seed in seeds for one in attempt(seed)]
+
+
+def test_no_bound_is_violated():
+    assert not _found(range(30))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(10_000, 15_000, 250))
+def test_no_bound_of_many_is_violated(first):
+    assert not _found(range(first, first + 250))

@@ -87,20 +87,6 @@ def _certificates(signals, filters, penalty, result, options):
     return [certificate(problem, i, x, codes.indices[i], codes.values[i]) for i, x in enumerate(signals)]
 
 
-def test_after_the_same_rounds_the_codes_are_the_same(monkeypatch):
-    rng = np.random.default_rng(0)
-    filters = low_rank(rng, 5, 1, 30, (16,))
-    signals = sparse_signals(rng, filters, 2, (400,))
-    solver = pt.solvers.CoordinateDescent(max_iter=3, tol=0.0)
-    with pytest.warns(match="stopped at"):
-        here = pt.encode(signals, filters, 0.5, channels=True, solver=solver)
-    with pytest.warns(match="stopped at"):
-        there = plain(monkeypatch, signals, filters, 0.5, channels=True, solver=solver)
-    for mine, others in zip(here.codes.values, there.codes.values, strict=True):
-        np.testing.assert_allclose(mine, others, rtol=1e-10)
-    assert here.objective == pytest.approx(there.objective, rel=1e-13)
-
-
 def test_single_precision_bounds_hold(monkeypatch):
     rng = np.random.default_rng(1)
     for _ in range(10):
@@ -198,17 +184,6 @@ def test_many_patterns_are_found_by_more_mixtures():
     whole = np.einsum("pr,krt->kpt", span.basis, span.projected)
     np.testing.assert_allclose(whole, filters, atol=1e-13)
     assert span.lost < 1e-13
-
-
-def test_the_projection_splits_the_energy():
-    rng = np.random.default_rng(9)
-    filters = low_rank(rng, 3, 1, 12, (5,))
-    signals = list(rng.standard_normal((2, 12, 40)))
-    geometry = Geometry((40,), (5,), 12, "same")
-    problem = Problem(filters=filters, geometry=geometry, penalty=np.ones((3, 1)))
-    projection = Projection(filter_span(filters), problem, signals)
-    for signal, inside, constant in zip(signals, projection.inside, projection.constants, strict=True):
-        assert 0.5 * np.sum(inside**2) + constant == pytest.approx(0.5 * np.sum(signal**2), rel=1e-12)
 
 
 def test_codes_that_cancel_are_valued_in_all_channels():

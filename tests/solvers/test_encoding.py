@@ -1,4 +1,4 @@
-"""Tests of `encode`, `decode` and `max_penalty` as users call them."""
+"""Tests of `encode`, `decode`, `max_penalty` and `penalty_path` as users call them."""
 
 import dataclasses
 import warnings
@@ -9,6 +9,7 @@ from attack.told import told
 from sklearn.exceptions import ConvergenceWarning
 
 import pointillist as pt
+from pointillist import penalty_path
 from pointillist.sampling import Draws, draw_sample
 from pointillist.solvers import CoordinateDescent, FrequencyADMM, SampledADMM
 from pointillist.validation import BOUNDARIES
@@ -306,3 +307,85 @@ def test_decode_refuses_codes_of_other_filters(filters):
         pt.decode(codes, filters[:3])
     with pytest.raises(ValueError, match="boundary"):
         pt.decode(codes, filters, boundary="mirror")
+
+
+RNG = np.random.default_rng(0)
+
+
+def test_a_path_starts_at_zero_codes_and_agrees_with_encode():
+    signals, filters = RNG.standard_normal((2, 14, 15)), RNG.standard_normal((4, 3, 3)) / 3
+    path = penalty_path(signals, filters, n=5, smallest=0.05, tol=1e-6)
+    values = [point.penalty for point in path]
+    assert values == sorted(values, reverse=True)
+    assert values[-1] == pytest.approx(0.05 * values[0])
+    assert path[0].result.codes.nnz == 0
+    alone = pt.encode(signals, filters, values[-1], tol=1e-6)
+    np.testing.assert_allclose(path[-1].result.objective, alone.objective, rtol=1e-5)
+
+
+def test_a_path_of_ones_own_with_weights():
+    signals, filters = RNG.standard_normal((1, 40)), RNG.standard_normal((2, 5))
+    weights = np.ones((1, 40))
+    weights[0, :10] = 0
+    path = penalty_path(signals, filters, penalties=[0.1, 1.0], weights=weights)
+    assert [point.penalty for point in path] == [1.0, 0.1]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"n": 0}, "n must"),
+        ({"smallest": 1.5}, "smallest"),
+        ({"penalties": [-1.0]}, "penalties"),
+        ({"penalties": [1.0], "n": 4}, "leave out penalties"),
+        ({"penalties": [1.0], "smallest": 0.1}, "leave out penalties"),
+        ({"signals": np.zeros((1, 20))}, "zero"),
+        ({"smallest": 1e-300}, "smallest asks for more than there is: penalty is so small"),
+        ({"penalties": [1e-300]}, "penalties asks for more than there is: penalty is so small"),
+    ],
+)
+def test_bad_paths_are_named(change, words):
+    given = {"signals": RNG.standard_normal((1, 20)), "filters": RNG.standard_normal((2, 5)), **change}
+    with pytest.raises(ValueError, match=words):
+        penalty_path(**given)
+
+
+def test_each_penalty_starts_from_the_codes_of_the_one_before():
+    signals, filters = RNG.standard_normal((1, 60)), RNG.standard_normal((3, 5))
+    twice = penalty_path(signals, filters, penalties=[0.5, 0.5])
+    assert twice[1].result.iterations[0] <= 1 < twice[0].result.iterations[0]
+
+
+def test_solvers_that_begin_at_zero_and_objects_with_a_tolerance_have_paths_too():
+    signals, filters = RNG.standard_normal((1, 60)), RNG.standard_normal((3, 5))
+    paths = [
+        penalty_path(signals, filters, n=3, **how)
+        for how in ({"tol": 1e-6}, {"solver": pt.solvers.SampledADMM(tol=1e-4, max_iter=3000)})
+    ]
+    np.testing.assert_allclose(*([point.result.objective[0] for point in path] for path in paths), rtol=2e-4)
+    with pytest.raises(ValueError, match="tol"):
+        penalty_path(signals, filters, solver=pt.solvers.CoordinateDescent(), tol=1e-2)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", ["cupy", "torch"])
+def test_paths_of_arrays_on_a_device(kind):
+    module = pytest.importorskip(kind)
+    signals, filters = (
+        RNG.standard_normal((2, 30, 31)).astype(np.float32),
+        RNG.standard_normal((4, 5, 5)).astype(np.float32),
+    )
+    weights = (RNG.random(signals.shape) < 0.7).astype(np.float32)
+    move = module.asarray if kind == "cupy" else lambda array: module.as_tensor(array, device="cuda")
+    np.testing.assert_array_equal(
+        pt.max_penalty(move(signals), move(filters), weights=move(weights)),
+        pt.max_penalty(signals, filters, weights=weights),
+    )
+    there = penalty_path(
+        move(signals), move(filters), n=3, smallest=0.1, weights=move(weights), tol=1e-4, device="cuda"
+    )
+    here = penalty_path(signals, filters, n=3, smallest=0.1, weights=weights, tol=1e-4)
+    for one, other in zip(there, here, strict=True):
+        assert one.penalty == other.penalty
+        np.testing.assert_allclose(one.result.objective, other.result.objective, rtol=1e-3)
+        assert type(one.result.codes.values[0]) is type(move(signals))

@@ -1,11 +1,8 @@
 """Tests of the frequency-domain reference: what it refuses and its quadratic step; its optima are in test_solvers.py."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
-from pointillist.sampling import Sample
 from pointillist.solvers.fourier_admm import FrequencyADMM
 
 
@@ -20,20 +17,6 @@ def test_quadratic_step_is_the_regularised_inverse(size, signal, channels, refer
     matrix = reference.matrix(problem.filters, problem.geometry)
     expected = np.linalg.solve(matrix.T @ matrix + 0.7 * np.eye(matrix.shape[1]), right.ravel())
     np.testing.assert_allclose(solved.ravel(), expected, atol=1e-10)
-
-
-@pytest.mark.parametrize("boundary", ["valid", "same", "full"])
-def test_other_boundaries_are_refused(boundary, reference):
-    problem, _ = reference.problem(np.random.default_rng(1), (12,), (3,), boundary=boundary)
-    with pytest.raises(ValueError, match=f'solver="fft" solves circular problems only, got boundary=.{boundary}'):
-        FrequencyADMM().prepare(problem)
-
-
-def test_sampling_and_weights_are_refused(reference):
-    problem, _ = reference.problem(np.random.default_rng(2), (12,), (3,), boundary="circular")
-    for change in ({"drawn": Sample(flat=np.arange(5))}, {"weights": np.ones((1, 12))}):
-        with pytest.raises(ValueError, match="neither sampling nor weights"):
-            FrequencyADMM().prepare(dataclasses.replace(problem, **change))
 
 
 @pytest.mark.parametrize("setting", [{"relaxation": 2.0}, {"rho": 0.0}, {"tol": -1e-3}, {"max_iter": 0}])

@@ -8,7 +8,7 @@ import pytest
 
 from pointillist.problem import Geometry, Problem
 from pointillist.sampling import Sample
-from pointillist.solvers import CoordinateDescent, coordinate_descent, fourier_scan, scanning
+from pointillist.solvers import CoordinateDescent, fourier_scan, scanning
 from pointillist.solvers.scanning import DescentState
 
 SHAPES = [((50,), (9,)), ((96,), (7,)), ((17, 14), (5, 4)), ((12, 15), (5, 11)), ((7, 8, 6), (3, 2, 4))]
@@ -105,25 +105,6 @@ def test_spectra_of_large_signals_are_bounded():
         samples = np.prod(fourier_scan.shape_of_blocks(geometry, n_filters))
         assert samples >= (2 * 71) ** 2
         assert 8 * n_filters * samples < 3e8
-
-
-@pytest.mark.parametrize("transformed", [True, False])
-def test_few_codes_are_new_where_filters_are_large(reference, monkeypatch, transformed):
-    problem, x = reference.problem(np.random.default_rng(2), (30, 24), (7, 8), n_filters=4, penalty=0.02)
-    monkeypatch.setattr(scanning, "is_worth_transforms", lambda problem: transformed)
-    monkeypatch.setattr(coordinate_descent, "TUNING", dataclasses.replace(coordinate_descent.TUNING, new_codes=0.1))
-    counts, merge = [], coordinate_descent.merge
-
-    def counting(codes, values, fresh, n_positions, n_filters):
-        counts.append((len(codes), len(fresh)))
-        return merge(codes, values, fresh, n_positions, n_filters)
-
-    monkeypatch.setattr(coordinate_descent, "merge", counting)
-    solver = CoordinateDescent(tol=1e-6, max_iter=500)
-    result = solver.solve(solver.prepare(problem), [x])
-    assert result.gap[0] <= 1e-6
-    few = [fresh <= max(0.1 * codes, 30 * 24 / 8) for codes, fresh in counts]
-    assert all(few) == transformed
 
 
 def test_a_grid_of_few_positions_takes_one_code_at_a_time(reference, monkeypatch):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pointillist.codes import SparseCodes
-from pointillist.problem import Geometry, lambda_max
+from pointillist.problem import Geometry
 from pointillist.solvers import CoordinateDescent, FrequencyADMM, SampledADMM
 from pointillist.solvers.base import Status
 from pointillist.solvers.encoding import SOLVERS, make_solver
@@ -146,17 +146,6 @@ def test_penalties_of_their_own_and_non_negative_codes(solver, boundary, nonnega
 
 
 @pytest.mark.parametrize(("solver", "boundary"), COMBINATIONS, ids=name)
-def test_zero_at_the_largest_penalty_and_not_below(solver, boundary, reference):
-    problem, x = reference.problem(np.random.default_rng(8), (24,), (5,), boundary=boundary)
-    factor = lambda_max(problem, [x])[0]
-    above = dataclasses.replace(problem, penalty=problem.penalty * factor * 1.000001)
-    below = dataclasses.replace(problem, penalty=problem.penalty * factor * 0.98)
-    assert solver.solve(solver.prepare(above), [x]).objective[0] == pytest.approx(0.5 * np.sum(x**2), rel=1e-6)
-    check(reference, solver, above, [x])
-    assert check(reference, solver, below, [x]).codes.nnz > 0
-
-
-@pytest.mark.parametrize(("solver", "boundary"), COMBINATIONS, ids=name)
 def test_single_precision_meets_a_modest_tolerance(solver, boundary, reference):
     problem, x = reference.problem(np.random.default_rng(9), (7, 8), (3, 2), boundary=boundary, dtype=np.float32)
     solver = dataclasses.replace(solver, tol=1e-4)
@@ -201,17 +190,6 @@ def test_stopping_early_is_admitted(solver, boundary, reference):
     assert result.status is Status.ITERATION_LIMIT
     assert result.gap[0] > 1e-9
     assert list(result.iterations) == [1]
-
-
-def test_solvers_agree_with_each_other(reference):
-    problem, x = reference.problem(np.random.default_rng(13), (10, 11), (4, 3), boundary="circular", n_filters=4)
-    objectives = [
-        solver.solve(solver.prepare(problem), [x]).objective[0]
-        for solver, boundary in COMBINATIONS
-        if boundary == "circular"
-    ]
-    assert len(objectives) >= 2
-    np.testing.assert_allclose(objectives, objectives[0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", SOLVERS)
