@@ -111,8 +111,8 @@ def atomic_path(path: str | os.PathLike[str], *, family: str | os.PathLike[str] 
     path : str or path
         A symbolic link is followed. The permissions of an existing file are kept.
     family : str or path, optional
-        The file with whose name `remove_abandoned` takes away the temporary folder of a program that was killed; ``path`` itself
-        unless another is named.
+        The file with whose name `remove_abandoned` takes away the temporary folder of a program that was killed; ``path``
+        itself unless another is named.
 
     Yields
     ------

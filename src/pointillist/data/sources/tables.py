@@ -163,14 +163,12 @@ class _Columns:
             return samples
         return samples[:, 0] if samples.shape[1] == 1 else samples.T
 
-    def _again(self) -> NDArray[np.float32]:
-        samples = self._arranged(read_table(self._path))
+    def __getitem__(self, place: Any) -> NDArray[np.float32]:
+        samples = self._large
+        if samples is None:
+            samples = _RECENT.get(self._key, lambda: self._arranged(read_table(self._path)))
         if samples.shape != self.shape:
             raise ValueError(f"it has changed since it was opened: it was {self.shape} and is {samples.shape}")
-        return samples
-
-    def __getitem__(self, place: Any) -> NDArray[np.float32]:
-        samples = _RECENT.get(self._key, self._again) if self._large is None else self._large
         return np.array(samples[place])
 
 
@@ -214,7 +212,7 @@ class Table:
 def read_table(path: Path) -> Table:
     """Read a table; raises ValueError with the line and what is wrong there, without the name of the file."""
     check_regular(path, "table")
-    head = find_head(path)
+    head = _head(path)
     first = int(head.timed)
     pieces: list[NDArray[np.float32]] = []
     times: list[NDArray[np.float64]] = []
@@ -241,42 +239,21 @@ def read_table(path: Path) -> Table:
 
 
 @dataclass(frozen=True)
-class TableHead:
-    """Form of the lines of a table.
-
-    Attributes
-    ----------
-    encoding : str
-    delimiter : str or None
-        What stands between two cells; None is any white space.
-    comma : bool
-        Whether a comma in a cell is a decimal point.
-    names : tuple of str
-        Names of the columns, that of times among them; empty where the table has no line of names.
-    first_line : int
-        The number of the first line that holds numbers.
-    columns : int
-        Cells of each line.
-    padded : bool
-        Whether a delimiter ends each line, so that the last cell is always empty.
-    timed : bool
-        Whether the first column holds times, or counts samples.
-    unit : float or None
-        What one stands for in the column of times, in seconds; None where that is not known.
-    """
+class _Head:
+    """Form of the lines of a table."""
 
     encoding: str
-    delimiter: str | None
-    comma: bool
-    names: tuple[str, ...]
-    first_line: int
-    columns: int
-    padded: bool
-    timed: bool
-    unit: float | None
+    delimiter: str | None  # between two cells; None is any white space
+    comma: bool  # a comma in a cell is a decimal point
+    names: tuple[str, ...]  # of the columns, that of times among them; empty where the table has no line of names
+    first_line: int  # number of the first line that holds numbers
+    columns: int  # cells of each line
+    padded: bool  # a delimiter ends each line, so that the last cell is always empty
+    timed: bool  # the first column holds times, or counts samples
+    unit: float | None  # seconds that one stands for in the column of times; None where that is not known
 
 
-def find_head(path: Path) -> TableHead:
+def _head(path: Path) -> _Head:
     """Look at the first lines of a table; raises ValueError where they are none of a table of numbers."""
     with path.open("rb") as stream:
         begin = stream.read(2**12)
@@ -303,7 +280,7 @@ def find_head(path: Path) -> TableHead:
         raise ValueError("it is a table of events, as encode --events writes it: give the recording itself")
     comma = delimiter != "," and not any("." in cell for row in body for cell in row)
     timed, unit = _times(names, [row[0] for row in body]) if columns - padded > 1 else (False, None)
-    return TableHead(encoding, delimiter, comma, names, lines[named][0], columns, padded, timed, unit)
+    return _Head(encoding, delimiter, comma, names, lines[named][0], columns, padded, timed, unit)
 
 
 def _lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
@@ -328,7 +305,7 @@ def _lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
                 yield number, line.rstrip("\n")
 
 
-def _pieces(path: Path, head: TableHead) -> Iterator[tuple[list[int], list[str]]]:
+def _pieces(path: Path, head: _Head) -> Iterator[tuple[list[int], list[str]]]:
     """Yield the numbers of some lines, and these lines."""
     numbers: list[int] = []
     lines: list[str] = []
@@ -346,7 +323,7 @@ def _pieces(path: Path, head: TableHead) -> Iterator[tuple[list[int], list[str]]
         yield numbers, lines
 
 
-def _values(numbers: list[int], lines: list[str], head: TableHead) -> NDArray[np.float64]:
+def _values(numbers: list[int], lines: list[str], head: _Head) -> NDArray[np.float64]:
     """The numbers of some lines, (lines, columns); raises where a line has other columns or a cell holds no number."""
     plain = [line.replace(",", ".") for line in lines] if head.comma else lines
     try:
@@ -368,7 +345,7 @@ def _values(numbers: list[int], lines: list[str], head: TableHead) -> NDArray[np
     return found
 
 
-def _number(head: TableHead, line: int, column: int, cell: str) -> float:
+def _number(head: _Head, line: int, column: int, cell: str) -> float:
     try:
         return np.nan if _MISSING.fullmatch(cell) else float(cell)
     except ValueError:
