@@ -24,6 +24,8 @@ from unicodedata import category
 from pointillist.system import ENDINGS, handling
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
 
 _WIDTH_IN_PIPES = 160  # tables in a pipe or a file are not cut to the width of a terminal that is not there
@@ -162,6 +164,26 @@ def duration(seconds: float) -> str:
         if seconds >= 1.5 * unit:
             return f"{seconds / unit:.2g} {name}"
     return f"{max(seconds, 1):.0f} s"
+
+
+def check_memory(limit: int, work: str, advice: str) -> None:
+    """Raise where `work` has taken more than so many bytes."""
+    from pointillist.system import memory_peak
+
+    if memory_peak() > limit:
+        taken = in_bytes(memory_peak())
+        raise ValueError(f"--max-memory {in_bytes(limit)} is not enough: {work} has taken {taken}; {advice}")
+
+
+def check_outputs(named: dict[str, Path | None]) -> None:
+    """Raise where a file that an option names cannot be written, or two options name one file; ``-`` is none."""
+    from pointillist.storage import check_writable
+
+    files = {option: path for option, path in named.items() if path is not None and str(path) != "-"}
+    for path in files.values():
+        check_writable(path)
+    if len({path.resolve() for path in files.values()}) < len(files):
+        raise ValueError(f"{' and '.join(files)} name the same file: give them different names")
 
 
 class Progress:

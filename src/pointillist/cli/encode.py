@@ -20,6 +20,8 @@ import pointillist as pt
 from pointillist.cli.console import (
     Progress,
     Stopped,
+    check_memory,
+    check_outputs,
     count,
     duration,
     in_bytes,
@@ -139,7 +141,9 @@ def encode(
     from pointillist.data.sources.derived import DEFAULT_CACHE
 
     show_log(quiet=quiet, verbose=verbose)
-    _check_files({"--output": output, "--events": events, "--csv": csv_table}, as_json=as_json)
+    if as_json + (events == DASH) + (csv_table == DASH) > 1:
+        raise ValueError("only one of --json, --events - and --csv - can have standard output: name files")
+    check_outputs({"--output": output, "--events": events, "--csv": csv_table})
     learned = pt.load(model)
     if sampling_rate is not None and events is None:
         raise ValueError("--sampling-rate is for the times of events: say where to with --events FILE.csv")
@@ -178,7 +182,8 @@ def encode(
                     _write_picture(path, item, result.residuals[i], decode, wanted.normalise)
                 coded.add(result.codes.on_host(), rows, group[-1].number + 1)
                 if max_memory is not None:
-                    _check_memory(max_memory)
+                    advice = "take fewer --jobs, a higher --penalty, or fewer files at a time"
+                    check_memory(max_memory, "coding", advice)
         if not coded.rows:
             raise ValueError(
                 f"none of the {len(reader)} signals can be used; the first: {coded.left_out()[0]['reason']}"
@@ -226,18 +231,6 @@ def encode(
     short = [row.status for row in coded.rows if row.status != "converged"]
     if short:
         warn(f"{len(short)} of {len(coded.rows)} signals did not converge: {pt.Status(short[0]).advice}")
-
-
-def _check_files(named: dict[str, Path | None], *, as_json: bool) -> None:
-    from pointillist.storage import check_writable
-
-    if as_json + sum(path == DASH for path in named.values()) > 1:
-        raise ValueError("only one of --json, --events - and --csv - can have standard output: name files")
-    files = {option: path for option, path in named.items() if path is not None and path != DASH}
-    for path in files.values():
-        check_writable(path)
-    if len({path.resolve() for path in files.values()}) < len(files):
-        raise ValueError(f"{' and '.join(files)} name the same file: give them different names")
 
 
 def _rate_of(rates: frozenset[float], *, quiet: bool) -> float | None:
@@ -338,16 +331,6 @@ def _show_plan(model: pt.BatchCSC | pt.OnlineCSC, reader: SignalReader, coded: C
         f"memory: {in_bytes(memory_peak() + 2 * codes)} at its peak, of which {in_bytes(2 * codes)} for the codes",
         "nothing was written",
     )
-
-
-def _check_memory(limit: int) -> None:
-    from pointillist.system import memory_peak
-
-    if memory_peak() > limit:
-        raise ValueError(
-            f"--max-memory {in_bytes(limit)} is not enough: coding has taken {in_bytes(memory_peak())}; take fewer --jobs, "
-            "a higher --penalty, or fewer files at a time"
-        )
 
 
 def _save(codes: pt.SparseCodes, output: Path, about: dict[str, Any], coded: CodedRun) -> None:

@@ -17,6 +17,8 @@ from pointillist.cli.console import (
     GracefulStop,
     Progress,
     Stopped,
+    check_memory,
+    check_outputs,
     count,
     duration,
     in_bytes,
@@ -194,7 +196,7 @@ def learn(
     from pointillist.learners.cluster import local_cluster
     from pointillist.learners.estimators import default_passes
     from pointillist.learners.watching import JsonLog, TensorBoardEvents
-    from pointillist.storage import check_writable, stamp
+    from pointillist.storage import stamp
 
     show_log(quiet=quiet, verbose=verbose)
     only: dict[str, dict[str, Any]] = {
@@ -213,11 +215,7 @@ def learn(
     axes, layout = signal_axes(ndim, channels, colour)
     if rank is not None and layout is None:
         raise ValueError("--rank is over channels: say where they are with --channels, or --colour, or leave it out")
-    files = [path for path in (output, mosaic, report, log) if path is not None]
-    for path in files:
-        check_writable(path)
-    if len(set(files)) < len(files):
-        raise ValueError("--output, --mosaic, --report and --log name the same file: give them different names")
+    check_outputs({"--output": output, "--mosaic": mosaic, "--report": report, "--log": log})
 
     usual = "none" if layout is not None and axes == 1 else "contrast"
     wanted = Wanted(
@@ -391,14 +389,10 @@ def _still_kept(source: Any, seen: int) -> int:
 
 def _within(limit: int) -> Callable[[dict[str, Any]], bool]:
     """A learner's callback that ends a run which takes more than so many bytes."""
-    from pointillist.system import memory_peak
 
     def check(info: dict[str, Any]) -> bool:
-        if memory_peak() > limit:
-            raise ValueError(
-                f"--max-memory {in_bytes(limit)} is not enough: step {info['iteration']} has taken "
-                f"{in_bytes(memory_peak())}; take a smaller --batch, fewer or smaller filters, fewer --jobs, or --crops"
-            )
+        advice = "take a smaller --batch, fewer or smaller filters, fewer --jobs, or --crops"
+        check_memory(limit, f"step {info['iteration']}", advice)
         return False
 
     return check

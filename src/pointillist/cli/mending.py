@@ -319,8 +319,8 @@ def _one(request: Any, job: Job, task: Task, crop: Crop | None, settings: dict[s
             warnings.simplefilter("ignore", ConvergenceWarning)
             answer = task.mend(_plain(photograph), marks, **settings)
     except ValueError as error:
-        words = str(error).replace("colour=", "--key")
-        raise ValueError(words if str(job.source) in words else f"{job.source}: {words}") from error
+        message = str(error).replace("colour=", "--key")
+        raise ValueError(message if str(job.source) in message else f"{job.source}: {message}") from error
     seconds = working_time() - begin
     qualities = [] if reference is None else [_decibels(reference, one) for one in (answer.before, answer.pixels)]
     if request.preview:
@@ -338,22 +338,19 @@ def _one(request: Any, job: Job, task: Task, crop: Crop | None, settings: dict[s
 def _plain(photograph: pt.Photograph) -> pt.Photograph:
     """The photograph with grey pixels if its colour channels are all alike, so that one is worked on instead of three."""
     pixels = photograph.pixels
-    if pixels.ndim == 2 or not (_alike(pixels[::16]) and _alike(pixels)):
+    floating = pixels.dtype.kind == "f"
+    if pixels.ndim == 2 or not all(
+        np.array_equal(some[..., 0], some[..., channel], equal_nan=floating)
+        for some in (pixels[::16], pixels)  # a few rows tell most pictures in colour
+        for channel in (1, 2)
+    ):
         return photograph
     return replace(photograph, pixels=np.ascontiguousarray(pixels[..., 0]))
 
 
-def _alike(pixels: NDArray[Any]) -> bool:
-    first, floating = pixels[..., 0], pixels.dtype.kind == "f"
-    return all(np.array_equal(first, pixels[..., channel], equal_nan=floating) for channel in (1, 2))
-
-
-def read_mask(path: Path, photograph: pt.Photograph, name: Path) -> NDArray[np.bool_]:
+def read_mask(path: Path) -> NDArray[np.bool_]:
     """A mask image as booleans: what is opaque if some of it is transparent, else what is white, or brighter than half."""
     mask = pt.read_photograph(path)
-    if mask.shape != photograph.shape:
-        (rows, columns), (height, width) = mask.shape, photograph.shape
-        raise ValueError(f"--mask {path} has {columns}×{rows} pixels, {name} {width}×{height}: they must agree")
     if mask.alpha is not None and np.ptp(mask.alpha) > 0:
         return mask.alpha >= mask.peak / 2
     pixels = mask.pixels

@@ -222,7 +222,7 @@ def inpaint(
 
     def marked(photograph: pt.Photograph, job: Job) -> Marks:
         if job.mask is not None:
-            missing, how = read_mask(job.mask, photograph, job.source), "masked"
+            missing, how = read_mask(job.mask), "masked"
             if not missing.any():
                 log.warning("%s: --mask %s marks nothing, the picture stays as it is", job.source, job.mask)
         elif kinds:
