@@ -17,8 +17,7 @@ from benchmarks.inputs import Inputs
 from benchmarks.measure import PACKAGES
 from benchmarks.tables import Findings
 from pointillist.plot.blocks import Table, to_plain
-from pointillist.plot.machine import facts
-from pointillist.plot.page import cell_text
+from pointillist.plot.page import cell_text, facts
 
 T = TypeVar("T")
 

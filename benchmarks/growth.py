@@ -22,7 +22,7 @@ from benchmarks.inputs import FILTER_SIZE, PENALTY, Inputs
 from benchmarks.measure import apart
 from benchmarks.tables import Findings, Table, chart
 from pointillist.data.sources import ArraySource
-from pointillist.plot.machine import peak_mb
+from pointillist.plot.page import peak_mb
 
 BATCH_SIZE = 20
 SPACING = 10 ** (1 / 3)

@@ -19,7 +19,7 @@ from benchmarks import measure
 from benchmarks.context import Context, parser
 from benchmarks.inputs import PENALTY
 from benchmarks.tables import Table
-from pointillist.plot.machine import peak_mb
+from pointillist.plot.page import peak_mb
 from pointillist.problem import Geometry
 from pointillist.solvers.large_signals import Blocks
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from paper.timing import seconds
 
 from pointillist.plot.blocks import to_plain
-from pointillist.plot.machine import peak_mb
+from pointillist.plot.page import peak_mb
 
 PACKAGES = ("pointillist", "numpy", "scipy", "numba", "scikit-learn", "scikit-image", "opencv-python-headless")
 PACKAGES += ("sporco", "pyfftw", "numexpr")

@@ -20,7 +20,7 @@ from scipy.ndimage import binary_dilation
 
 from benchmarks import fills, measure, photo_sets, scars
 from benchmarks.tables import Table
-from pointillist.plot.machine import peak_mb
+from pointillist.plot.page import peak_mb
 
 SHAPE = (4000, 6000)
 QUICK_SHAPE = (400, 600)

@@ -22,7 +22,7 @@ from benchmarks import measure
 from benchmarks.context import Context, parser
 from benchmarks.tables import Table
 from pointillist.cli.app import run as command
-from pointillist.plot.machine import peak_mb
+from pointillist.plot.page import peak_mb
 from pointillist.storage import load_codes_metadata
 
 N_FILTERS, TAPS, WINDOW, WINDOWS = 8, 96, 2000, 2000

@@ -20,7 +20,7 @@ from paper.inputs import PENALTY
 from paper.judging import Due, Trajectory, drawn
 from paper.timing import shortest
 from pointillist.parallel import effective_jobs
-from pointillist.plot.machine import installed
+from pointillist.plot.page import installed
 
 QUIET = {"Verbose": False, "RelStopTol": 0.0, "DataType": np.float32, "FastSolve": True}
 FIXED_RHO = {"AutoRho": {"Enabled": False}}

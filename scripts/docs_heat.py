@@ -34,8 +34,7 @@ def heat(content: Mapping[str, Any], name: str) -> str:
 def heat_svg(content: Mapping[str, Any], name: str) -> str:
     """An inline ``<svg>``: a cell for each value, stronger the further it is from one, with the value written in it."""
     rows, columns = content["rows"], content["columns"]
-    figure = new_figure(_WIDTH, _MARGIN + _ROW * len(rows))
-    figure.set_layout_engine("constrained", w_pad=0.04, h_pad=0.03)  # the page leaves space around it already
+    figure = new_figure(_WIDTH, _MARGIN + _ROW * len(rows), w_pad=0.04, h_pad=0.03)  # the page leaves space around it
     axes = figure.subplots()
     for down, values in enumerate(content["values"]):
         for across, value in enumerate(values):

@@ -38,7 +38,7 @@ learn = "learn a.npy -o m.safetensors --filters 3 --size 5 --epochs 1 --max-memo
 rest = ["encode m.safetensors a.npy -o c.safetensors -q", "show m.safetensors -o f.png", "inpaint photo.png -q"]
 for line in (learn, *rest):
     assert pointillist.cli.app.run(line.split()) == 0, line
-print(len(modules), pointillist.plot.machine.peak_mb())
+print(len(modules), pointillist.plot.page.peak_mb())
 """
 
 ONLY_ON_UNIX = {

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from pointillist.plot import mosaic, save_mosaic
-from pointillist.plot.filters import near_square
+from pointillist.plot.pictures import near_square
 
 
 @pytest.fixture

@@ -22,9 +22,9 @@ from pointillist.plot.blocks import (
     Table,
     Text,
 )
+from pointillist.plot.charts import stacked, strongest
 from pointillist.plot.page import write_page
-from pointillist.plot.pictures import contrast_limits, image_picture, picture
-from pointillist.plot.signals import stacked, strongest
+from pointillist.plot.pictures import between, contrast_limits, image_picture, picture
 
 _MOST_SIGNALS, _MOST_CLOSE, _MOST_ROWS = 8, 6, 200
 _COLUMNS = 700
@@ -180,8 +180,7 @@ def _pictures(name: str, signal: NDArray, found: AnomalyScore, i: int, events: N
     limits = contrast_limits(image)
     if not boxes:
         return [image_picture(image, caption, limits=limits, caption=f"{name}{where}, no event."), _heat(score, found)]
-    low, high = limits
-    grey = np.round(255 * np.clip((image - low) / max(high - low, 1e-12), 0, 1)).astype(np.uint8)
+    grey = np.round(255 * between(image, *limits)).astype(np.uint8)
     framed = np.repeat(grey[..., None], 3, axis=-1)
     for start, stop in boxes:
         top, left = np.maximum(start - 1, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,12 +31,10 @@ from pointillist.plot.blocks import (
     Trace,
     Waveforms,
 )
-from pointillist.plot.convergence import held_out_chart, training_chart
-from pointillist.plot.filters import waveform_words
-from pointillist.plot.machine import fact_items, facts, peak_mb
-from pointillist.plot.page import write_page
+from pointillist.plot.charts import HELD_OUT, convergence_chart, signal_trace, waveform_words
+from pointillist.plot.page import fact_items, facts, peak_mb, write_page
 from pointillist.plot.pictures import contrast_limits, cut_of, image_picture, mosaic_picture
-from pointillist.plot.signals import signal_trace
+from pointillist.solvers.base import Result
 
 _MOST_EXAMPLES = 4
 _LARGEST = {1: 4096, 2: 384, 3: 64}
@@ -127,26 +125,31 @@ def learning_page(
 
 @dataclass(frozen=True)
 class _Coded:
-    example: Example
+    """An example, or its middle, as it was coded."""
+
+    name: str
+    held_out: bool
     signal: NDArray
     fit: NDArray
-    codes: SparseCodes
-    gap: float
-    status: str
-    whole: bool
+    result: Result
     stored: NDArray | None
 
     @property
-    def nonzeros(self) -> int:
-        return self.codes.nnz
+    def codes(self) -> SparseCodes:
+        return self.result.codes.on_host()
 
     @property
-    def in_time(self) -> bool:
-        return len(self.codes.grids[0]) == 1
+    def gap(self) -> float:
+        return float(self.result.gap[0])
 
     @property
     def psnr(self) -> float:
         return psnr(self.signal, self.fit)
+
+    @property
+    def words(self) -> str:
+        kind = "held out" if self.held_out else "used for learning"
+        return f"{self.psnr:.1f} dB from {self.codes.nnz:,} non-zeros; {kind}."
 
 
 def _coded(model: BatchCSC | OnlineCSC, example: Example) -> _Coded:
@@ -160,16 +163,9 @@ def _coded(model: BatchCSC | OnlineCSC, example: Example) -> _Coded:
     stored = example.stored
     if stored is not None:
         stored = np.nan_to_num(stored[(slice(None), *middle) if stored.ndim > len(middle) else middle])
-    return _Coded(
-        example=example,
-        signal=np.nan_to_num(signal),
-        fit=model.inverse_transform(result.codes)[0],
-        codes=result.codes.on_host(),
-        gap=float(result.gap[0]),
-        status=result.status.value,
-        whole=sides == space,
-        stored=stored,
-    )
+    name = example.name if sides == space else f"{example.name} (its middle)"
+    fit = model.inverse_transform(result.codes)[0]
+    return _Coded(name, example.held_out, np.nan_to_num(signal), fit, result, stored)
 
 
 def _numbers(model: BatchCSC | OnlineCSC, shown: Sequence[_Coded]) -> Facts:
@@ -184,10 +180,10 @@ def _numbers(model: BatchCSC | OnlineCSC, shown: Sequence[_Coded]) -> Facts:
     if memory is not None:
         numbers.append(Fact(f"{memory:,.0f} MB", "of memory at most", "the whole process, libraries included"))
     if shown:
-        best = "held-out" if shown[0].example.held_out else "training"
-        same = [one for one in shown if one.example.held_out == shown[0].example.held_out]
+        best = "held-out" if shown[0].held_out else "training"
+        same = [one for one in shown if one.held_out == shown[0].held_out]
         quality = np.mean([one.psnr for one in same])
-        share = np.mean([one.nonzeros / one.signal.size for one in same])
+        share = np.mean([one.codes.nnz / one.signal.size for one in same])
         numbers += [
             Fact(f"{quality:.1f} dB", f"PSNR of {best} signals", f"mean of {len(same)}"),
             Fact(f"{100 * share:.1f} %", "codes for each sample", "non-zeros over samples"),
@@ -206,21 +202,30 @@ def _filters(model: BatchCSC | OnlineCSC) -> Picture | Waveforms:
 
 def _convergence(model: BatchCSC | OnlineCSC) -> list[Block]:
     history = model.history_
-    training = training_chart(history, "iteration")
-    charts: list[Block] = [training]
-    held_out = held_out_chart(history, "seconds")
-    if held_out is not None and len(held_out.curves[0].x) > 1:
-        charts.insert(0, held_out)
+    training = convergence_chart({"training signals": history}, "objective", "iteration")
+    scatters, line = len(training.curves) > 1, training.curves[-1].y
+    words = f"each mini-batch a dot, the line their running mean: {line[0]:,.0f} → {line[-1]:,.0f}"
+    charts: list[Block] = [replace(training, title="Training signals", caption=words if scatters else _change(line))]
+    if sum(info.get(HELD_OUT) is not None for info in history) > 1:
+        chart = convergence_chart({"held out": history}, HELD_OUT, "seconds")
+        curve = replace(chart.curves[0], colour="c1")
+        words = _change(curve.y)
+        charts.insert(0, replace(chart, title="Held-out signals", y="objective", curves=[curve], caption=words))
     else:
         steps = [info["iteration"] for info in history]
         counts = Curve("non-zeros", steps, [info["nnz"] for info in history], "c2")
         charts.append(Chart("Codes that are not zero", "step", "number", [counts]))
     trend = (
         "Every step sees other signals, so its objective goes up and down; the running mean shows the trend."
-        if len(training.curves) > 1
+        if scatters
         else "Codes and filters are improved in turns, so the objective falls."
     )
     return [Text(f"{trend} The clock stands still while held-out signals are judged."), SideBySide(charts)]
+
+
+def _change(values: Sequence[float] | NDArray) -> str:
+    change = 100 * (values[-1] / values[0] - 1) if values[0] else 0.0
+    return f"{values[0]:,.0f} → {values[-1]:,.0f} ({change:+.1f} %)"
 
 
 def _left_out(model: BatchCSC | OnlineCSC) -> list[Block]:
@@ -239,13 +244,13 @@ def _left_out(model: BatchCSC | OnlineCSC) -> list[Block]:
 def _reconstructions(shown: Sequence[_Coded], taps: int) -> list[Block]:
     rows = [
         [
-            _name(one),
-            "held out" if one.example.held_out else "training",
+            one.name,
+            "held out" if one.held_out else "training",
             f"{one.psnr:.2f}",
-            one.nonzeros,
-            f"{100 * one.nonzeros / one.signal.size:.2f} %",
+            one.codes.nnz,
+            f"{100 * one.codes.nnz / one.signal.size:.2f} %",
             f"{one.gap:.1e}",
-            one.status,
+            one.result.status.value,
         ]
         for one in shown
     ]
@@ -253,7 +258,7 @@ def _reconstructions(shown: Sequence[_Coded], taps: int) -> list[Block]:
     note = (
         "The gap bounds how far the objective of these codes can lie above the optimum. PSNR takes the range as peak."
     )
-    if shown[0].in_time:
+    if len(shown[0].codes.grids[0]) == 1:
         return [*(_trace(one, taps) for one in shown), Table(columns, rows, note=note)]
     if shown[0].stored is None:
         return [SideBySide([_comparison(one) for one in shown]), Table(columns, rows, note=note)]
@@ -268,27 +273,20 @@ def _pictures(one: _Coded) -> list[Block]:
         return [comparison]
     beyond = one.stored.min() < 0 or one.stored.max() > 1
     limits = contrast_limits(one.stored) if beyond else (0.0, 1.0)
-    alt = f"{_name(one)}, as it is"
-    photograph = image_picture(one.stored, alt, limits=limits, caption="The photograph as it is.", title=_name(one))
+    alt = f"{one.name}, as it is"
+    photograph = image_picture(one.stored, alt, limits=limits, caption="The photograph as it is.", title=one.name)
     return [photograph, comparison]
 
 
-def _name(one: _Coded) -> str:
-    return one.example.name if one.whole else f"{one.example.name} (its middle)"
-
-
 def _comparison(one: _Coded) -> Block:
-    cut = cut_of(one.signal, len(one.codes.grids[0]))
-    signal, fit = cut.of(one.signal), cut.of(one.fit)
-    kind = "held out" if one.example.held_out else "used for learning"
-    caption = f"{one.psnr:.1f} dB from {one.nonzeros:,} non-zeros; {kind}."
-    if cut.words:
-        caption += f" Shown: {cut.words}."
+    place, words = cut_of(one.signal, len(one.codes.grids[0]))
+    signal, fit = one.signal[place], one.fit[place]
+    caption = f"{one.words} Shown: {words}." if words else one.words
     limits = contrast_limits(signal)
-    before = image_picture(signal, f"{_name(one)}, as the model saw it", limits=limits)
-    after = image_picture(fit, f"{_name(one)}, reconstruction from its codes", limits=limits)
+    before = image_picture(signal, f"{one.name}, as the model saw it", limits=limits)
+    after = image_picture(fit, f"{one.name}, reconstruction from its codes", limits=limits)
     if one.stored is None:
-        return Compare(before, after, _name(one), caption)
+        return Compare(before, after, one.name, caption)
     return Compare(before, after, "As the model saw it, and from its codes", caption, "normalised")
 
 
@@ -297,10 +295,9 @@ def _trace(one: _Coded, taps: int) -> Trace:
     length = one.signal.shape[-1]
     shown = min(length, max(_SHOWN_SAMPLES, _SHOWN_FILTERS * taps))
     first = (length - shown) // 2
-    kind = "held out" if one.example.held_out else "used for learning"
-    caption = f"{one.psnr:.1f} dB from {one.nonzeros:,} non-zeros; {kind}."
-    caption += " A spike is a code: in the row of its filter, at the filter's centre, as high as the code is strong."
-    return signal_trace(_name(one), one.signal, one.fit, one.codes, first=first, last=first + shown, caption=caption)
+    spikes = "A spike is a code: in the row of its filter, at the filter's centre, as high as the code is strong."
+    caption = f"{one.words} {spikes}"
+    return signal_trace(one.name, one.signal, one.fit, one.codes, first=first, last=first + shown, caption=caption)
 
 
 def _usage(model: BatchCSC | OnlineCSC) -> list[Block]:

@@ -6,41 +6,42 @@ They draw into the caller's Axes or into a new figure, return the Axes, and show
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import ceil
+from math import ceil, prod
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import FigureBase
-from matplotlib.gridspec import GridSpecBase
+from matplotlib.collections import EllipseCollection
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from pointillist.codes import SparseCodes
-from pointillist.plot.charts import draw_chart
-from pointillist.plot.convergence import History, convergence_chart
-from pointillist.plot.filters import as_bank, draw_waveforms, see_through, waveform_size
-from pointillist.plot.pictures import contrast_limits, cut_of
-from pointillist.plot.signals import (
+from pointillist.metrics import psnr
+from pointillist.plot.charts import (
+    History,
+    convergence_chart,
+    draw_chart,
     draw_clock,
     draw_events,
-    draw_picture,
-    draw_points,
-    draw_reconstruction,
     draw_trace,
-    panels_size,
+    draw_waveforms,
     signal_trace,
     stacked,
     strongest,
     trace_heights,
-    trace_rows,
     trace_size,
+    waveform_size,
 )
-from pointillist.plot.style import bare, colours_on, divided, one_place, several_places, text_size, tidy
+from pointillist.plot.pictures import as_bank, between, contrast_limits, cut_of, see_through
+from pointillist.plot.style import bare, colours_on, divided, one_place, several_places, text_size, tidy, title
 from pointillist.reprs import shown
 from pointillist.validation import as_numbers, check_arguments
+
+_PANEL_WIDTH = 3.45
+_FAINTNESS = 0.45
+"""Opacity of a picture under its codes."""
 
 
 def plot_filters(
@@ -94,7 +95,7 @@ def plot_filters(
         return draw_waveforms(place.figure, grid, bank, colours_on(place))
     axes = one_place(ax, 5.0, 5.2)
     colours = colours_on(axes)
-    bare(axes, frame="none")
+    bare(axes, "none")
     axes.set_facecolor("none")
     pixels = see_through(filters, channels=channels, columns=columns)
     axes.imshow(pixels if pixels.shape[-1] == 4 else pixels[..., [0, 0, 0, 1]], interpolation="nearest")
@@ -145,8 +146,7 @@ def plot_convergence(
         raise ValueError(f'against must be "seconds" or "iteration", got {shown(against)}')
     if not isinstance(quantity, str):
         raise ValueError(f"quantity must be the name of something in the history, got {shown(quantity)}")
-    histories: Mapping[str, History] = histories_of(models)
-    chart = convergence_chart(histories, quantity, against)
+    chart = convergence_chart(_histories(models), quantity, against)
     axes = one_place(ax, 6.4, 4.0)
     colours = colours_on(axes)
     draw_chart(axes, chart, colours, label_size=text_size())
@@ -203,8 +203,8 @@ def plot_reconstruction(
     >>> [ax.get_title(loc="left") for ax in panels]
     ['Original', 'Reconstruction', 'Residual', 'Codes']
     """
-    array = checked_signal(signal)
-    fit, codes, axes = checked_fit(array, model, codes)
+    array = _checked_signal(signal)
+    fit, codes, axes = _checked_fit(array, model, codes)
     array = np.nan_to_num(array)
     if axes == 1:
         if codes is None:
@@ -212,22 +212,36 @@ def plot_reconstruction(
         if depth is not None:
             raise ValueError("depth is for volumes, and signal is in time: leave it out")
         trace = signal_trace("", array, fit, codes)
-        heights = trace_heights(trace)
-        panels = several_places(ax, 3, trace_size(trace), trace_rows, nrows=3, ncols=1, height_ratios=heights)
-        draw_trace(panels, trace, colours_on(panels[0]), label_size=text_size())
+        panels = several_places(ax, trace_size(trace), nrows=3, ncols=1, height_ratios=trace_heights(trace))
+        colours = colours_on(panels[0])
+        draw_trace(panels, trace, colours, text_size())
         if trace.caption:
-            panels[0].set_title(trace.caption, loc="left", fontsize=text_size(), color=colours_on(panels[0])["faint"])
+            panels[0].set_title(trace.caption, loc="left", fontsize=text_size(), color=colours["faint"])
         return np.array(panels, object)
-    cut = cut_of(array, axes, depth)
-    count, shape = 3 if codes is None else 4, cut.of(array).shape[-2:]
-
-    def row(figure: FigureBase, grid: GridSpecBase) -> list[Axes]:
-        return [figure.add_subplot(grid[column]) for column in range(count)]
-
-    panels = several_places(ax, count, panels_size(shape, count), row, nrows=1, ncols=count)
+    place, words = cut_of(array, axes, depth)
+    seen, made = array[place], fit[place]
+    count, shape, space = 3 if codes is None else 4, seen.shape[-2:], array.shape[-axes:]
+    panels = several_places(ax, _panels_size(shape, count), nrows=1, ncols=count)
     colours = colours_on(panels[0])
-    draw_reconstruction(panels, array, fit, codes, cut, colours)
-    for panel in panels:
+    low, high = contrast_limits(seen)
+    half = (high - low) / 2  # the residual keeps the picture's own contrast, so that its faintness is true
+    size = f"{shape[1]} × {shape[0]} pixels"
+    energy = float(np.sum(seen**2))
+    left = 100 * float(np.sum((seen - made) ** 2)) / energy if energy else 0.0
+    details = [
+        f"{size}, {words}" if words else size,
+        f"PSNR {psnr(array, fit):.1f} dB",
+        f"{left:.1f} % of the energy",
+    ]
+    _draw_picture(panels[0], seen, low, high, colours)
+    _draw_picture(panels[1], made, low, high, colours)
+    _draw_picture(panels[2], seen - made, -half, half, colours)
+    if codes is not None:
+        _draw_points(panels[3], codes, space, place, colours)
+        share = 100 * codes.nnz / prod(space)
+        details.append(f"{codes.nnz:,} non-zeros, {share:.1f} % of the number of pixels")
+    for panel, name, detail in zip(panels, ("Original", "Reconstruction", "Residual", "Codes"), details, strict=False):
+        title(panel, name, detail, colours)
         _label_pixels(panel, colours)
     return np.array(panels, object)
 
@@ -268,7 +282,7 @@ def plot_codes(
     grid = _one(codes).grids[0]
     if len(grid) not in (1, 2, 3):
         raise ValueError(f"codes must be those of signals with one to three axes, got a grid of shape {grid}")
-    array = None if signal is None else np.nan_to_num(checked_signal(signal))
+    array = None if signal is None else np.nan_to_num(_checked_signal(signal))
     if array is not None and (array.ndim not in (len(grid), len(grid) + 1)):
         raise ValueError(f"signal must have {len(grid)} axes, and perhaps channels first, got shape {array.shape}")
     if len(grid) == 1:
@@ -276,16 +290,16 @@ def plot_codes(
             raise ValueError("depth is for volumes, and codes are those of a signal in time: leave it out")
         return _events(codes, array, ax)
     space = grid if array is None else array.shape[-len(grid) :]
-    cut = cut_of(np.broadcast_to(0.0, space) if array is None else array, len(grid), depth)
-    width, height = panels_size(space[-2:], 1)
+    place, words = cut_of(np.broadcast_to(0.0, space) if array is None else array, len(grid), depth)
+    width, height = _panels_size(space[-2:], 1)
     axes = one_place(ax, 1.4 * width, 1.4 * height + 0.2)
     colours = colours_on(axes)
     if array is not None:
-        picture = cut.of(array)
-        draw_picture(axes, picture, *contrast_limits(picture), colours, faint=True)
-    count = draw_points(axes, codes, space, cut, colours)
-    words = f"{count:,} code{'' if count == 1 else 's'}" + (f", {cut.words}" if cut.words else "")
-    axes.set_title(words, loc="left", color=colours["ink"], fontsize=text_size() + 1)
+        picture = array[place]
+        _draw_picture(axes, picture, *contrast_limits(picture), colours, _FAINTNESS)
+    count = _draw_points(axes, codes, space, place, colours)
+    heading = f"{count:,} code{'' if count == 1 else 's'}" + (f", {words}" if words else "")
+    axes.set_title(heading, loc="left", color=colours["ink"], fontsize=text_size() + 1)
     _label_pixels(axes, colours)
     return axes
 
@@ -297,28 +311,76 @@ def _events(codes: SparseCodes, signal: NDArray | None, ax: Any) -> Axes:
     centre = events["sample"] + (length - codes.grids[0][0]) / 2
     axes = one_place(ax, 8.6, min(1.6 + 0.3 * codes.n_filters, 8.0))
     colours = colours_on(axes)
-    tidy(axes, ink=colours["ink"], faint=colours["faint"], grid=colours["grid"], label_size=text_size())
+    tidy(axes, colours, text_size())
     draw_events(axes, np.stack([centre, events["filter"], events["amplitude"]], axis=1), codes.n_filters, colours)
-    if signal is not None:
-        _recording(axes, np.atleast_2d(signal), codes.n_filters, colours)
+    if signal is not None:  # the strongest channels, named beside the filters' numbers
+        channels = strongest(np.atleast_2d(signal))
+        rows = np.atleast_2d(signal)[channels]
+        rows = rows + stacked(rows)
+        low, high = float(rows.min()), float(rows.max())
+        tall = max(2.0, codes.n_filters / 2.5) * (1 + 0.4 * (len(rows) - 1))
+        places = -0.8 - tall * (rows - low) / max(high - low, 1e-12)
+        axes.plot(places.T, color=colours["c5"], linewidth=1.0)
+        names = ["signal"] if signal.size == length else [f"channel {channel}" for channel in channels]
+        numbers = [int(tick) for tick in axes.get_yticks()]
+        axes.set_yticks([*np.median(places, axis=1), *numbers], [*names, *map(str, numbers)])
+        axes.set_ylim(codes.n_filters - 0.5, -1.0 - tall)
     draw_clock(axes, np.arange(length))
     axes.set_xlabel("sample", color=colours["ink"])
     axes.set_ylabel("filter", color=colours["ink"])
     return axes
 
 
-def _recording(axes: Axes, signal: NDArray, n_filters: int, colours: Mapping[str, str]) -> None:
-    """Draw the strongest channels above the rows of the filters, with a name for each beside the filters' numbers."""
-    channels = strongest(signal)
-    rows = signal[channels] + stacked(signal[channels])
-    low, high = float(rows.min()), float(rows.max())
-    tall = max(2.0, n_filters / 2.5) * (1 + 0.4 * (len(rows) - 1))
-    places = -0.8 - tall * (rows - low) / max(high - low, 1e-12)
-    axes.plot(places.T, color=colours["c5"], linewidth=1.0)
-    names = ["signal"] if len(signal) == 1 else [f"channel {channel}" for channel in channels]
-    numbers = [int(tick) for tick in axes.get_yticks()]
-    axes.set_yticks([*np.median(places, axis=1), *numbers], [*names, *map(str, numbers)])
-    axes.set_ylim(n_filters - 0.5, -1.0 - tall)
+def _panels_size(shape: Sequence[int], count: int) -> tuple[float, float]:
+    """Width and height in inches of a figure with so many pictures (H, W) side by side."""
+    height = _PANEL_WIDTH * shape[0] / shape[1]
+    return count * _PANEL_WIDTH + 1.0, min(max(height, 1.5), 8.0) + 0.8
+
+
+def _draw_picture(
+    axes: Axes, picture: NDArray, low: float, high: float, colours: Mapping[str, str], alpha: float | None = None
+) -> None:
+    """Draw a picture (H, W) or (3, H, W) that is black at `low` and white at `high`."""
+    bare(axes, colours["grid"])
+    pixels = picture if picture.ndim == 2 else between(picture, low, high)
+    axes.imshow(pixels, cmap="gray", vmin=low, vmax=high, interpolation="antialiased", alpha=alpha)
+
+
+def _draw_points(
+    axes: Axes, codes: SparseCodes, space: Sequence[int], cut: tuple[int | slice, ...], colours: Mapping[str, str]
+) -> int:
+    """Draw the codes as dots on the pixels of a picture, or of one slice of a volume; returns how many.
+
+    Grids larger or smaller than the picture share its centre.
+    """
+    bare(axes, colours["grid"])
+    grid, host = codes.grids[0], codes.on_host()
+    place = np.stack(np.unravel_index(host.indices[0] % prod(grid), grid), axis=1)
+    place = place + (np.array(space) - np.array(grid)) / 2
+    values = np.asarray(host.values[0], np.float64)
+    if len(grid) == 3:
+        inside = np.floor(place[:, 0]) == cut[-1]
+        place, values = place[inside, 1:], values[inside]
+    order = np.argsort(-np.abs(values))  # small dots last, on top of the large
+    place, values = place[order], values[order]
+    typical = np.percentile(np.abs(values), 95) if len(values) else 1.0
+    # A dot of typical strength covers three pixels, or more where the picture is large.
+    height, width = space[-2:]
+    wide = max(3.0, max(height, width) / 120) * np.sqrt(np.clip(np.abs(values) / typical, 0.02, 2))
+    dots = EllipseCollection(
+        wide,
+        wide,
+        np.zeros(len(wide)),
+        units="xy",
+        offsets=place[:, ::-1],
+        offset_transform=axes.transData,
+        facecolors=np.where(values > 0, colours["c1"], colours["c0"]),
+        linewidths=0,
+        alpha=0.75,
+    )
+    axes.add_collection(dots, autolim=False)
+    axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5), aspect="equal")
+    return len(values)
 
 
 def _label_pixels(axes: Axes, colours: Mapping[str, str]) -> None:
@@ -337,7 +399,7 @@ def _one(codes: Any) -> SparseCodes:
     return codes.on_host()
 
 
-def checked_signal(signal: Any) -> NDArray:
+def _checked_signal(signal: Any) -> NDArray:
     """A signal in float64 that holds something; NaN marks what was not seen."""
     array = as_numbers(signal, "signal", np.float64)
     if array.size == 0:
@@ -347,7 +409,7 @@ def checked_signal(signal: Any) -> NDArray:
     return array
 
 
-def histories_of(models: Any) -> dict[str, History]:
+def _histories(models: Any) -> dict[str, History]:
     """Histories by name: of one learner or history, of several, or of those in a mapping."""
     several = isinstance(models, list | tuple) and not all(isinstance(one, Mapping) for one in models)
     given = dict(models) if isinstance(models, Mapping) else dict(enumerate(models)) if several else {"": models}
@@ -369,7 +431,7 @@ def histories_of(models: Any) -> dict[str, History]:
     return named
 
 
-def checked_fit(signal: NDArray, model: Any, codes: SparseCodes | None) -> tuple[NDArray, SparseCodes | None, int]:
+def _checked_fit(signal: NDArray, model: Any, codes: SparseCodes | None) -> tuple[NDArray, SparseCodes | None, int]:
     """The reconstruction of a signal, its codes, None where there are none, and the signal's axes but for channels."""
     codes = None if codes is None else _one(codes)
     if isinstance(model, BaseEstimator):

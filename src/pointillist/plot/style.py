@@ -6,7 +6,7 @@ matplotlib is changed.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,9 @@ from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgba
-from matplotlib.figure import Figure, FigureBase
+from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
-from matplotlib.gridspec import GridSpec, GridSpecBase
+from matplotlib.gridspec import GridSpec
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 from PIL import Image
@@ -32,29 +32,23 @@ BLUE = "#2f5d8a"
 ORANGE = "#d9772b"
 
 COLOURS = (*(f"c{i}" for i in range(8)), *(f"r{i}" for i in range(5)))
-PAGE_COLOURS = {name: f"#0102{i:02x}" for i, name in enumerate((*COLOURS, "ink", "faint", "grid"))}
-_PRINTED = ("#2f5d8a", "#d9772b", "#2a7f72", "#8a4a86", "#8c7320", "#70757c", "#4aa3b5", "#7a5ea8")
+_NAMES = (*COLOURS, "ink", "faint", "grid")
+PAGE_COLOURS = {name: f"#0102{i:02x}" for i, name in enumerate(_NAMES)}
+_PRINTED = (BLUE, ORANGE, "#2a7f72", "#8a4a86", "#8c7320", "#70757c", "#4aa3b5", "#7a5ea8")
 _PRINTED_STEPS = ("#12304d", "#27557f", "#3f7fb3", "#6fa8d6", "#a3cbe8")
-FILE_COLOURS = dict(zip(COLOURS, (*_PRINTED, *_PRINTED_STEPS), strict=True)) | {
-    "ink": INK,
-    "faint": FAINT,
-    "grid": GRID,
-}
+FILE_COLOURS = dict(zip(_NAMES, (*_PRINTED, *_PRINTED_STEPS, INK, FAINT, GRID), strict=True))
 _ON_DARK = ("#7fb2e5", "#f0a061", "#6cc9b9", "#d49bd0", "#d6bd62", "#a2a6ad", "#74cfe0", "#b39be0")
 _STEPS_ON_DARK = ("#d3e6f8", "#a9cdef", "#7fb2e5", "#5590c8", "#3a6c9e")
-DARK_COLOURS = dict(zip(COLOURS, (*_ON_DARK, *_STEPS_ON_DARK), strict=True)) | {
-    "ink": "#e6e4df",
-    "faint": "#a2a6ad",
-    "grid": "#3a3f45",
-}
+DARK_COLOURS = dict(zip(_NAMES, (*_ON_DARK, *_STEPS_ON_DARK, GRID, "#a2a6ad", "#3a3f45"), strict=True))
 
 _DPI = 150
 _FIGURE_SUFFIXES = (".png", ".pdf", ".svg")
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of that size in inches, laid out so that nothing overlaps."""
+def new_figure(width: float, height: float, **pads: Any) -> Figure:
+    """An empty figure of that size in inches, laid out so that nothing overlaps; `pads` are those of the layout."""
     layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12, wspace=0.02, hspace=0.04)
+    layout.set(**pads)
     figure = Figure(figsize=(width, height), dpi=_DPI, facecolor="white", layout=layout)
     FigureCanvasAgg(figure)
     return figure
@@ -85,26 +79,25 @@ def render(figure: Figure) -> NDArray[np.uint8]:
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
-def title(axes: Axes, text: str, detail: str = "", *, ink: str = INK, faint: str = FAINT) -> None:
+def title(axes: Axes, text: str, detail: str = "", colours: Mapping[str, str] = FILE_COLOURS) -> None:
     """A plain heading above a panel, with a fainter line of figures under it."""
-    axes.set_title(text, loc="left", fontsize=11, color=ink, pad=20 if detail else 6)
+    axes.set_title(text, loc="left", fontsize=11, color=colours["ink"], pad=20 if detail else 6)
     if detail:
-        axes.text(0, 1.02, detail, transform=axes.transAxes, fontsize=8.5, color=faint, va="bottom")
+        axes.text(0, 1.02, detail, transform=axes.transAxes, fontsize=8.5, color=colours["faint"], va="bottom")
 
 
-def tidy(axes: Axes, *, ink: str = INK, faint: str = FAINT, grid: str = GRID, label_size: float = 8.5) -> None:
+def tidy(axes: Axes, colours: Mapping[str, str] = FILE_COLOURS, label_size: float = 8.5) -> None:
     """Axes of a chart: two spines, a faint grid behind the data."""
     axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(faint)
-    axes.tick_params(which="both", colors=faint, labelcolor=ink, labelsize=label_size, length=3)
-    axes.grid(color=grid, linewidth=0.9)
+    axes.spines[["left", "bottom"]].set_color(colours["faint"])
+    axes.tick_params(which="both", colors=colours["faint"], labelcolor=colours["ink"], labelsize=label_size, length=3)
+    axes.grid(color=colours["grid"], linewidth=0.9)
     axes.set_axisbelow(True)
 
 
-def bare(axes: Axes, *, frame: str = GRID) -> None:
+def bare(axes: Axes, frame: str = GRID) -> None:
     """Axes of a picture: a thin frame and nothing else."""
-    axes.set_xticks([])
-    axes.set_yticks([])
+    axes.set(xticks=[], yticks=[])
     for spine in axes.spines.values():
         spine.set(color=frame, linewidth=0.8)
 
@@ -120,43 +113,31 @@ def one_place(ax: Any, width: float, height: float) -> Axes:
     return ax
 
 
-def several_places(
-    ax: Any,
-    count: int,
-    size: tuple[float, float],
-    make: Callable[[FigureBase, GridSpecBase], Sequence[Axes]],
-    **grid: Any,
-) -> list[Axes]:
-    """So many Axes: those that were given, or `make` of a grid in place of the one that was given or of a new figure.
+def several_places(ax: Any, size: tuple[float, float], *, nrows: int, ncols: int, **grid: Any) -> list[Axes]:
+    """Axes for each place of a grid: those that were given, or new ones instead of the one that was given.
 
-    Parameters
-    ----------
-    ax : Axes, array or list of `count` Axes, or None
-    count : int
-    size : tuple of float
-        Width and height in inches of a new figure.
-    make : callable
-        Makes the Axes of a figure on a grid.
-    **grid
-        What `divided` takes.
+    Those below each other share what lies across. `size` is that of a new figure, in inches; `grid` is what GridSpec takes.
     """
-    several = list(ax.flat) if isinstance(ax, np.ndarray) else list(ax) if isinstance(ax, list | tuple) else None
-    if several is None:
-        place = one_place(ax, *size)
-        return list(make(place.figure, divided(place, **grid)))
+    if not isinstance(ax, np.ndarray | list | tuple):
+        made = divided(one_place(ax, *size), nrows=nrows, ncols=ncols, **grid)
+        return list(made.subplots(sharex=nrows > 1, squeeze=False).flat)
+    several, count = list(ax.flat if isinstance(ax, np.ndarray) else ax), nrows * ncols
     if len(several) != count or not all(isinstance(one, Axes) for one in several):
         raise ValueError(f"ax must be one Axes of matplotlib, or {count} of them, got {shown(ax)}")
     return several
 
 
-def divided(ax: Axes, **grid: Any) -> GridSpecBase:
+def divided(ax: Axes, **grid: Any) -> Any:
     """A grid of places instead of Axes, which are emptied but for their title; `grid` is what GridSpec takes."""
     ax.set_axis_off()
     place = ax.get_subplotspec()
     if place is not None:
-        return place.subgridspec(grid.pop("nrows"), grid.pop("ncols"), **grid)
-    box = ax.get_position()
-    return GridSpec(left=box.x0, right=box.x1, bottom=box.y0, top=box.y1, **grid)
+        made: Any = place.subgridspec(grid.pop("nrows"), grid.pop("ncols"), **grid)
+    else:
+        box = ax.get_position()
+        made = GridSpec(left=box.x0, right=box.x1, bottom=box.y0, top=box.y1, **grid)
+    made.figure = ax.figure  # a grid of the caller's may know none
+    return made
 
 
 def colours_on(ax: Axes) -> dict[str, str]:
