@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 ENTERED = {
-    "encode": (43, 245),
-    "OnlineCSC.fit": (65, 390),
-    "inpaint": (25, 123),
-    "pointillist learn": (100, 590),
-    "pointillist encode": (100, 550),
+    "encode": (23, 189),
+    "OnlineCSC.fit": (33, 303),
+    "inpaint": (15, 90),
+    "pointillist learn": (58, 460),
+    "pointillist encode": (58, 428),
 }
 """Modules and functions of the package that a call enters at most."""
 

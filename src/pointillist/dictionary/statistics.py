@@ -219,7 +219,7 @@ class ToeplitzStatistics(Statistics):
         # Signals of one shape that follow each other are taken together, so that the order of the sums is theirs.
         for _, run in groupby(range(len(batch)), lambda i: batch.signals[i].shape):
             members = list(run)
-            some = batch.take(members)
+            some = batch if len(members) == len(batch) else batch.take(members)
             operator = ConvolutionOperator(filters, some.geometry(filters))
             weights = [self._add_imputed(operator, some, i, float(counts[n])) for i, n in enumerate(members)]
             add_pairs(

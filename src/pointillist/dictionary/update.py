@@ -14,7 +14,7 @@ from pointillist.arrays import to_host
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.low_rank import factorise, likeness
 from pointillist.dictionary.statistics import Statistics
-from pointillist.reprs import ShortRepr, shown
+from pointillist.reprs import ShortRepr
 from pointillist.validation import check_arguments
 
 log = logging.getLogger(__name__)
@@ -111,13 +111,6 @@ class FilterUpdate(ShortRepr, _Checked):
             replace_unused=self.replace_unused,
         )  # fmt: skip
         FilterConstraints(self.zero_mean, self.nonnegative)  # refuses both
-
-
-def as_update(given: FilterUpdate | None) -> FilterUpdate:
-    """A filter update as learners take it; None is the usual one."""
-    if given is not None and not isinstance(given, FilterUpdate):
-        raise ValueError(f"update must be None or a FilterUpdate, got {shown(given)}")
-    return given or FilterUpdate()
 
 
 def filters_in_turn(n_filters: int, step: int, share: float) -> NDArray:

@@ -43,6 +43,9 @@ def make_layout(filters: np.ndarray, grid: tuple[int, ...], padded: tuple[int, .
     padded_rows = aligned_zeros((n_filters, n_rows, chunks * width), filters.dtype)
     padded_rows[..., : box[-1]] = filters.reshape(n_filters, n_rows, box[-1])
     runs = padded_rows.reshape(-1)
+    whole = np.zeros((whole_blocks(n_filters), prod(box)), filters.dtype)
+    whole[:n_filters] = filters.reshape(n_filters, -1)
+    by_blocks = whole.reshape(-1, FILTERS_A_BLOCK, prod(box))
     with np.errstate(over="ignore"):  # problems that need the squares come in another scale
         squares = runs**2
     return Layout(
@@ -51,7 +54,7 @@ def make_layout(filters: np.ndarray, grid: tuple[int, ...], padded: tuple[int, .
         runs=runs,
         squares=squares,
         run_offsets=row_offsets(tuple(box), shape, width),
-        blocks=_blocks(filters),
+        blocks=np.ascontiguousarray(by_blocks.transpose(0, 2, 1)).reshape(-1),
         taps=row_offsets(tuple(box), shape, 1),
         row_bases=flat_offsets(grid[:-1], strides_of(shape)[1:-1]),
         row_length=grid[-1],
@@ -128,10 +131,3 @@ def flat_offsets(shape: Sequence[int], strides: np.ndarray) -> np.ndarray:
 def whole_blocks(n_filters: int) -> int:
     """Filters in so many whole blocks as hold `n_filters`."""
     return -(-n_filters // FILTERS_A_BLOCK) * FILTERS_A_BLOCK
-
-
-def _blocks(filters: np.ndarray) -> np.ndarray:
-    n_filters = len(filters)
-    full = np.zeros((whole_blocks(n_filters), filters[0].size), filters.dtype)
-    full[:n_filters] = filters.reshape(n_filters, -1)
-    return np.ascontiguousarray(full.reshape(-1, FILTERS_A_BLOCK, filters[0].size).transpose(0, 2, 1)).reshape(-1)

@@ -40,13 +40,13 @@ from pointillist.dictionary.constraints import filter_shapes
 from pointillist.dictionary.low_rank import split_channels
 from pointillist.dictionary.robust import Robust
 from pointillist.dictionary.statistics import statistics_device
-from pointillist.dictionary.update import FilterUpdate, as_update
+from pointillist.dictionary.update import FilterUpdate
 from pointillist.kernels.compiling import working_time
 from pointillist.learners.checkpoints import Checkpoints, Keeper, resumed_state
 from pointillist.learners.cluster import RemoteCodes, coded_steps, connect
 from pointillist.learners.step import LearnerState, Learning, LocalCodes, Ridge, Step, WindowRecord
 from pointillist.parallel import effective_jobs
-from pointillist.reprs import filters_in_words, is_same, short
+from pointillist.reprs import filters_in_words, is_same, short, shown
 from pointillist.sampling import Sampling, seed_from
 from pointillist.solvers.base import Result, Solver
 from pointillist.solvers.encoding import Progress, decode, encode
@@ -311,7 +311,9 @@ def publish(learner: ConvolutionalLearner, state: LearnerState) -> None:
 
 def training_step(learner: BatchCSC | OnlineCSC, *, shared: bool = False) -> Step:
     """The step of learning that the parameters describe, checked; if `shared`, codes come together on the host."""
-    update = as_update(learner.update)
+    update = FilterUpdate() if learner.update is None else learner.update
+    if not isinstance(update, FilterUpdate):
+        raise ValueError(f"update must be None or a FilterUpdate, got {shown(update)}")
     if isinstance(learner, BatchCSC):
         check_arguments(max_iter=learner.max_iter)
         if update.forgetting is not None:

@@ -114,34 +114,6 @@ class Brief:
         return Brief(filters=self.filters, penalty=self.penalty, seed=self.seed, step=self.step)
 
 
-@dataclass(kw_only=True, repr=False)
-class LearnerState(Brief):
-    """All that a learner carries from one step to the next."""
-
-    statistics: Statistics
-    constraints: FilterConstraints
-    n_seen: int = 0
-    seconds: float = 0.0
-    usage: NDArray = field(default_factory=lambda: np.zeros(0))
-    history: list[dict[str, Any]] = field(default_factory=list)
-    windows: WindowRecord = field(default_factory=lambda: WindowRecord())  # empty unless learning is robust
-
-    def __repr__(self) -> str:
-        size = "×".join(map(str, self.filters.shape))
-        return f"LearnerState(filters {size}, after {self.step} steps and {self.n_seen} signals)"
-
-    def sort_by_use(self) -> None:
-        """Reorder the filters by how much the codes used them, the most used first, and all that follows their order."""
-        order = np.argsort(-self.usage, kind="stable")
-        self.filters = np.ascontiguousarray(self.filters[order])
-        self.usage = self.usage[order]
-        self.statistics.permute(order)
-        if np.ndim(self.penalty) in (1, self.filters.ndim - 1) and np.shape(self.penalty)[0] == len(order):
-            self.penalty = np.asarray(self.penalty)[order]
-        if self.constraints.support is not None:
-            self.constraints = replace(self.constraints, support=self.constraints.support[order])
-
-
 @dataclass
 class WindowRecord:
     """The errors of the latest windows, by which windows are judged, and the windows that were left out.
@@ -209,6 +181,34 @@ class WindowRecord:
             table["signal"], table["error"] = places[:, 0], self.left[order]
             table["start"], table["stop"] = places[:, 1 : 1 + ndim], places[:, 1 + ndim :]
         return table
+
+
+@dataclass(kw_only=True, repr=False)
+class LearnerState(Brief):
+    """All that a learner carries from one step to the next."""
+
+    statistics: Statistics
+    constraints: FilterConstraints
+    n_seen: int = 0
+    seconds: float = 0.0
+    usage: NDArray = field(default_factory=lambda: np.zeros(0))
+    history: list[dict[str, Any]] = field(default_factory=list)
+    windows: WindowRecord = field(default_factory=WindowRecord)  # empty unless learning is robust
+
+    def __repr__(self) -> str:
+        size = "×".join(map(str, self.filters.shape))
+        return f"LearnerState(filters {size}, after {self.step} steps and {self.n_seen} signals)"
+
+    def sort_by_use(self) -> None:
+        """Reorder the filters by how much the codes used them, the most used first, and all that follows their order."""
+        order = np.argsort(-self.usage, kind="stable")
+        self.filters = np.ascontiguousarray(self.filters[order])
+        self.usage = self.usage[order]
+        self.statistics.permute(order)
+        if np.ndim(self.penalty) in (1, self.filters.ndim - 1) and np.shape(self.penalty)[0] == len(order):
+            self.penalty = np.asarray(self.penalty)[order]
+        if self.constraints.support is not None:
+            self.constraints = replace(self.constraints, support=self.constraints.support[order])
 
 
 @dataclass(frozen=True)
@@ -435,7 +435,22 @@ class Step:
         if len(codes):
             codes.add_to(state, counts)
             state.usage = state.usage + codes.usage()
-            state.filters = self._updated(state, float(np.sum(counts)) / state.statistics.total)
+            sweeps, turns, relaxation = self.update.n_sweeps, None, 1.0
+            if sweeps is None and self.rank is None:
+                share = (
+                    float(np.sum(counts)) / state.statistics.total
+                )  # of the step's signals in all that were summed up
+                turns = filters_in_turn(len(state.filters), state.step, share)
+                relaxation = step_length(share, state.filters.ndim - 2)
+            state.filters = update_filters(
+                state.filters,
+                state.statistics,
+                state.constraints,
+                n_sweeps=sweeps or 1,
+                chosen=turns,
+                relaxation=relaxation,
+                n_jobs=self.n_jobs,
+            )
             unused = self._unused(state) if self.update.replace_unused else np.empty(0, int)
             replaced = len(unused)
             if replaced:
@@ -452,22 +467,6 @@ class Step:
             "replaced": replaced,
             **judged,
         }
-
-    def _updated(self, state: LearnerState, share: float) -> NDArray:
-        """Filters one sweep further; `share` is what the signals of the step count, relative to all that were summed up."""
-        sweeps, turns, relaxation = self.update.n_sweeps, None, 1.0
-        if sweeps is None and self.rank is None:
-            turns = filters_in_turn(len(state.filters), state.step, share)
-            relaxation = step_length(share, state.filters.ndim - 2)
-        return update_filters(
-            state.filters,
-            state.statistics,
-            state.constraints,
-            n_sweeps=sweeps or 1,
-            chosen=turns,
-            relaxation=relaxation,
-            n_jobs=self.n_jobs,
-        )
 
     def _unused(self, state: LearnerState) -> NDArray:
         """Filters that no code uses and, now and then, those of a rank that duplicate others: these leave the statistics."""
