@@ -26,23 +26,23 @@ class Faults:
     patience = 300.0
 
     def __init__(self, jobs: Sequence[Job] = JOBS) -> None:
-        self._proving = Proving(jobs)
+        self.proving = Proving(jobs)
 
     def attempt(self, seed: int, folder: Path) -> list[Finding]:
         """One fault in one run."""
-        self._proving.move_in(folder.parent)
+        self.proving.move_in(folder.parent)
         job, fault, older = self.plan(seed)
-        place = self._proving.fresh(job, folder / "run", older=older)
-        found = disturb(self._proving, job, place, fault, older=older)
+        place = self.proving.fresh(job, folder / "run", older=older)
+        found = disturb(self.proving, job, place, fault, older=older)
         about = f"{job.name}: {fault.kind} at call {fault.at}{' and after' if fault.lasting > 1 else ''}, "
-        about += " ".join(self._proving.peace(job).calls[fault.at - 1])
+        about += " ".join(self.proving.peace(job).calls[fault.at - 1])
         return [Finding(self.name, seed, wrong.kind, f"{about}: {wrong.title}", said) for wrong, said in found]
 
     def plan(self, seed: int) -> tuple[Job, Fault, bool]:
         """The job, what goes wrong in it, and whether an older output is there."""
-        rng, job = random.Random(seed), self._proving.jobs[seed % len(self._proving.jobs)]
-        calls = self._proving.peace(job).calls
-        number = (seed // len(self._proving.jobs)) % len(calls)
+        rng, job = random.Random(seed), self.proving.jobs[seed % len(self.proving.jobs)]
+        calls = self.proving.peace(job).calls
+        number = (seed // len(self.proving.jobs)) % len(calls)
         verb, _ = calls[number]
         kind = rng.choice([kind for kind, verbs in REFUSED.items() if verb in verbs])
         lasting = 1 if kind == "EINTR" else rng.choice([1, 1, FOREVER])  # interrupted calls are tried again and again
@@ -50,7 +50,7 @@ class Faults:
 
     def close(self) -> None:
         """End what the attack has started."""
-        self._proving.close()
+        self.proving.close()
 
 
 def disturb(proving: Proving, job: Job, folder: Path, fault: Fault, *, older: bool) -> list[tuple[Wrong, str]]:

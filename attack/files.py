@@ -27,11 +27,11 @@ from attack.readers import READERS, Helpers, commands
 from attack.traps import Traps
 from pointillist.kernels.compiling import working_time
 
-_PLAN = 3 * 10**8
+PLAN = 3 * 10**8
 """Bytes that reading a small file may take: 64 MiB of samples that it may claim, as float32, and a copy."""
 _PROCESS_PLAN = 10**9
 """Bytes that a command may take, as it is told by ``--max-memory 1G``."""
-_HANG = 10.0
+HANG = 10.0
 """Seconds of the processor that one reader may take."""
 _IN_PROCESSES = 400
 """One attempt of so many runs its command as a process of its own."""
@@ -90,10 +90,10 @@ def _costs(called: str, faults: list[Fault]) -> Iterator[None]:
     yield
     # Neither a busy machine nor kernels that are compiled for the first time count.
     seconds, taken = min(time.process_time() - begin, working_time() - worked), peak_memory() - before
-    if seconds > _HANG:
+    if seconds > HANG:
         faults.append(Fault("hang", f"{called} took {seconds:.1f} s"))
-    if taken > 2 * _PLAN:
-        faults.append(Fault("memory", f"{called} took {taken / 1e6:,.0f} MB, {2 * _PLAN / 1e6:,.0f} MB are allowed"))
+    if taken > 2 * PLAN:
+        faults.append(Fault("memory", f"{called} took {taken / 1e6:,.0f} MB, {2 * PLAN / 1e6:,.0f} MB are allowed"))
 
 
 @functools.cache

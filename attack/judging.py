@@ -33,8 +33,8 @@ _MARK = ".pointillist-"
 _ARGUMENT = r"error: (--[a-z-]+|X\[\d+\]|the model's) "
 _UNCLEAR = r"Traceback|unexpected \w+(Error|Exception|Warning|Exit)"
 _IGNORED = r"rawpy is being used in a process|Image size .* exceeds limit"
-_COMMAND = ("-m", "pointillist.cli")
-_HANG = 30.0
+COMMAND = ("-m", "pointillist.cli")
+HANG = 30.0
 """Seconds that a command may take as a process of its own, with its start."""
 
 
@@ -147,7 +147,7 @@ def _names(line: str, words: Sequence[str]) -> bool:
 
 def judge_process(words: Sequence[str], folder: Path, memory: int) -> list[Fault]:
     """Run a command as a process of its own, which may take so many bytes of memory."""
-    command = [sys.executable, *_COMMAND, *words]
+    command = [sys.executable, *COMMAND, *words]
     with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
         ended = _ended(process)
@@ -155,7 +155,7 @@ def judge_process(words: Sequence[str], folder: Path, memory: int) -> list[Fault
     for name in ("stdout", "stderr"):
         (folder / name).unlink()
     if ended is None:
-        return [Fault("hang", f"{words[0]} took longer than {_HANG} s", " ".join(map(ascii, words)))]
+        return [Fault("hang", f"{words[0]} took longer than {HANG} s", " ".join(map(ascii, words)))]
     code, peak = ended
     faults = judge_printed(words, code, *texts)
     if code < 0:
@@ -167,7 +167,7 @@ def judge_process(words: Sequence[str], folder: Path, memory: int) -> list[Fault
 
 def _ended(process: subprocess.Popen[bytes]) -> tuple[int, int] | None:
     """Exit code and bytes of memory of a process when it has ended; None where it had to be killed."""
-    end = time.monotonic() + _HANG
+    end = time.monotonic() + HANG
     while time.monotonic() < end:
         found, status, used = os.wait4(process.pid, os.WNOHANG)
         if found:

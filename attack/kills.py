@@ -31,16 +31,16 @@ class Kills:
     patience = 600.0
 
     def __init__(self, jobs: Sequence[Job] = JOBS) -> None:
-        self._proving = Proving(jobs)
+        self.proving = Proving(jobs)
         self.done: Counter[str] = Counter()
         """Under "kills": runs that a signal has ended."""
 
     def attempt(self, seed: int, folder: Path) -> list[Finding]:
         """One chain of kills."""
-        self._proving.move_in(folder.parent)
-        rng, job = random.Random(seed), self._proving.jobs[seed % len(self._proving.jobs)]
-        peace, older = self._proving.peace(job), rng.random() < 0.3
-        place, said = self._proving.fresh(job, folder / "run", older=older), ""
+        self.proving.move_in(folder.parent)
+        rng, job = random.Random(seed), self.proving.jobs[seed % len(self.proving.jobs)]
+        peace, older = self.proving.peace(job), rng.random() < 0.3
+        place, said = self.proving.fresh(job, folder / "run", older=older), ""
         wrong: list[Wrong] = []
         for _ in range(rng.randint(1, LONGEST)):
             before = content_of(place / job.output) if (place / job.output).exists() else None
@@ -54,25 +54,25 @@ class Kills:
             self.done["kills"] += outcome.code != 0
             if wrong:
                 break
-        last = self._proving.programs.run(job.words, place)
+        last = self.proving.programs.run(job.words, place)
         said += f"last run: exit code {last.code}\n{last.err}\n"
         wrong += check_words(last, (0,)) + check_end(job, place, peace, "")
         return [Finding(self.name, seed, one.kind, f"{job.name}: {one.title}", said) for one in wrong]
 
     def close(self) -> None:
         """End what the attack has started."""
-        self._proving.close()
+        self.proving.close()
 
     def _killed(self, job: Job, folder: Path, rng: random.Random) -> tuple[str, Outcome]:
         """Run a job and kill it; says how."""
-        name, peace = rng.choice(["SIGKILL", "SIGKILL", "SIGKILL", *GENTLE]), self._proving.peace(job)
+        name, peace = rng.choice(["SIGKILL", "SIGKILL", "SIGKILL", *GENTLE]), self.proving.peace(job)
         if rng.random() < 0.5:
             number = rng.randint(1, len(peace.calls))
             fault = Fault(number, name)
-            return f"{name} at call {number}", self._proving.programs.run(job.words, folder, fault=fault)
+            return f"{name} at call {number}", self.proving.programs.run(job.words, folder, fault=fault)
         moment = rng.uniform(0, peace.seconds)
         signals = [(moment, int(getattr(signal, name)))]
-        return f"{name} after {moment:.3f} s", self._proving.programs.run(job.words, folder, signals=signals)
+        return f"{name} after {moment:.3f} s", self.proving.programs.run(job.words, folder, signals=signals)
 
 
 def _codes(name: str) -> tuple[int, int]:

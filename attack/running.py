@@ -59,7 +59,7 @@ class Runner:
         wanted: Wanted,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self._attacks, self._state, self._wanted, self._say = attacks, state, wanted, say
+        self._attacks, self.state, self._wanted, self._say = attacks, state, wanted, say
         self._given: Counter[str] = Counter()
         self._spent: Counter[str] = Counter()
         self._next = {name: wanted.seed or 0 for name in attacks}
@@ -83,12 +83,12 @@ class Runner:
                 done = [worker.take() for worker in ready]
                 done += [worker.hang() for worker in busy.values() if worker not in ready and worker.overdue]
                 for outcome in done:
-                    self._take(outcome, folder)
+                    self.take_outcome(outcome, folder)
                 workers = [worker for worker in workers if not worker.connection.closed]
         finally:
             for worker in workers:
                 worker.end()
-            self._state.write()
+            self.state.write()
             shutil.rmtree(folder, ignore_errors=True)
 
     def _give(self, workers: list[Worker], folder: Path, *, late: bool) -> list[Worker]:
@@ -113,12 +113,12 @@ class Runner:
         name = min(open_, key=lambda one: (self._spent[one], self._given[one]))
         seed = self._next[name]
         if self._wanted.seed is None:
-            seed = self._state.tally(name).next_seed(seed)
+            seed = self.state.tally(name).next_seed(seed)
         self._next[name] = seed + 1
         self._given[name] += 1
         return Task(name, seed)
 
-    def _take(self, outcome: Outcome, folder: Path) -> None:
+    def take_outcome(self, outcome: Outcome, folder: Path) -> None:
         task = outcome.task
         self._spent[task.attack] += outcome.seconds  # type: ignore[assignment]
         if outcome.failure == "hang" and task not in self._suspects:
@@ -126,13 +126,13 @@ class Runner:
             self._suspects.add(task)
             self._again.append(task)
             return
-        self._state.record(outcome)
+        self.state.record(outcome)
         for finding in outcome.findings:
             self._say(f"{finding.attack} {finding.seed}: {finding.kind}: {finding.title}")
         for path in (folder / f"{task.attack}-{task.seed}", folder / f"{task.attack}-{task.seed}.stack"):
             shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
         if time.monotonic() - self._written > _WRITE:
-            self._state.write()
+            self.state.write()
             self._written = time.monotonic()
 
 

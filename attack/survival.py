@@ -47,7 +47,7 @@ class Proving:
         self.jobs = jobs
         self.home: Path | None = None
         """Where the place lies."""
-        self._peace: dict[str, Peace] = {}
+        self.undisturbed: dict[str, Peace] = {}
 
     def move_in(self, folder: Path) -> None:
         """Choose where everything lies, once: in a new folder in this one."""
@@ -70,13 +70,13 @@ class Proving:
 
     def peace(self, job: Job) -> Peace:
         """What a job ends with when nothing disturbs it."""
-        if job.name not in self._peace:
+        if job.name not in self.undisturbed:
             place = self.fresh(job, self._place(f"peace-{job.name}"))
             done = self.programs.run(job.words, place)
             if done.code != 0:
                 raise RuntimeError(f"{job.name} fails without any disturbance: {done.err}")
-            self._peace[job.name] = Peace(content(place), done.calls, done.seconds)
-        return self._peace[job.name]
+            self.undisturbed[job.name] = Peace(content(place), done.calls, done.seconds)
+        return self.undisturbed[job.name]
 
     def fresh(self, job: Job, folder: Path, *, older: bool = False) -> Path:
         """A folder in which a job can begin; with `older` there is an output already, of another run."""

@@ -46,7 +46,7 @@ class Calls:
     patience = 300.0
 
     def __init__(self, jobs: Sequence[Job] = JOBS) -> None:
-        self._proving = Proving(jobs)
+        self.proving = Proving(jobs)
 
     @property
     def missing(self) -> str:
@@ -58,36 +58,36 @@ class Calls:
     @cached_property
     def _counts(self) -> dict[str, list[tuple[str, int]]]:
         """For each job, every call that it makes: its name and its number among those of that name."""
-        return {job.name: self._traced(job) for job in self._proving.jobs}
+        return {job.name: self._traced(job) for job in self.proving.jobs}
 
     def attempt(self, seed: int, folder: Path) -> list[Finding]:
         """One failing system call in one run."""
         if self.missing:
             return []
-        self._proving.move_in(folder.parent)
+        self.proving.move_in(folder.parent)
         job, call, number, error = self.plan(seed)
         older = seed % 3 == 0
-        place = self._proving.fresh(job, folder / "run", older=older)
+        place = self.proving.fresh(job, folder / "run", older=older)
         found = self._disturb(job, place, f"{call}:error={error}:when={number}", older=older)
         about = f"{job.name}: {error} at call {number} of {call}"
         return [Finding(self.name, seed, wrong.kind, f"{about}: {wrong.title}", said) for wrong, said in found]
 
     def plan(self, seed: int) -> tuple[Job, str, int, str]:
         """The job, the call with its number, and the error."""
-        job = self._proving.jobs[seed % len(self._proving.jobs)]
+        job = self.proving.jobs[seed % len(self.proving.jobs)]
         calls = self._counts[job.name]
-        call, number = calls[(seed // len(self._proving.jobs)) % len(calls)]
+        call, number = calls[(seed // len(self.proving.jobs)) % len(calls)]
         return job, call, number, random.Random(seed).choice(ERRORS[call])
 
     def close(self) -> None:
         """End what the attack has started."""
-        self._proving.close()
+        self.proving.close()
 
     def _traced(self, job: Job) -> list[tuple[str, int]]:
-        with tempfile.TemporaryDirectory(prefix="traced-", dir=self._proving.home) as name:
-            place, log = self._proving.fresh(job, Path(name) / "run"), Path(name) / "trace"
+        with tempfile.TemporaryDirectory(prefix="traced-", dir=self.proving.home) as name:
+            place, log = self.proving.fresh(job, Path(name) / "run"), Path(name) / "trace"
             options = ["-o", str(log), "-e", f"trace={','.join(ERRORS)}"]
-            done = self._proving.programs.run(job.words, place, strace=options)
+            done = self.proving.programs.run(job.words, place, strace=options)
             if done.code != 0:
                 raise RuntimeError(f"{job.name} fails under strace: {done.err}")
             counts: Counter[str] = Counter()
@@ -100,7 +100,7 @@ class Calls:
             return calls
 
     def _disturb(self, job: Job, folder: Path, inject: str, *, older: bool) -> list[tuple[Wrong, str]]:
-        peace, programs, before = self._proving.peace(job), self._proving.programs, None
+        peace, programs, before = self.proving.peace(job), self.proving.programs, None
         if older and (folder / job.output).exists():
             before = content_of(folder / job.output)
         call = inject.partition(":")[0]

@@ -149,7 +149,7 @@ def _measure(context: Context, found: Findings, title: str, cases: Iterator[Case
     for case in cases:
         name = f"{title}: {case.name}"
         context.say(name)
-        shares = context.pick(_shares(name, case.penalty), (0.2,))
+        shares = context.pick(first_shares(name, case.penalty), (0.2,))
         outcome = measure(case, context.pick(LIMIT, 200), context.pick(5, 2), shares)
         table.add(*outcome.row())
         found.settings["points"][name] = {"iterations": outcome.tried, "optimum certified to": outcome.exactness}
@@ -161,18 +161,18 @@ def _measure(context: Context, found: Findings, title: str, cases: Iterator[Case
 
 
 @cache
-def _earlier() -> dict[str, Any]:
+def earlier() -> dict[str, Any]:
     """What the earlier run found at each point; nothing where there is no record of it."""
     if not EARLIER.is_file():
         return {}
     return json.loads(EARLIER.read_text())["experiments"]["map"]["settings"]["points"]
 
 
-def _shares(point: str, penalty: float) -> tuple[float, ...]:
+def first_shares(point: str, penalty: float) -> tuple[float, ...]:
     """The shares of SPORCO's usual ρ with which the search at a point begins."""
-    if point not in _earlier():
+    if point not in earlier():
         return tuned.SHARES
-    best = tuned.best_rho(_earlier()[point]["iterations"])
+    best = tuned.best_rho(earlier()[point]["iterations"])
     return tuned.SHARES if best is None else (best / tuned.usual_rho(penalty),)
 
 

@@ -64,7 +64,7 @@ def test_errors_that_are_not_clear_are_found(found, error):
 
 
 def test_memory_is_found(found, monkeypatch):
-    monkeypatch.setattr(attack.files, "_PLAN", 10**7)
+    monkeypatch.setattr(attack.files, "PLAN", 10**7)
 
     def read(path):
         np.ones(5 * 10**6)
@@ -109,11 +109,11 @@ def test_commands_are_run_here_and_as_processes(tmp_path, monkeypatch):
     (tmp_path / "strange.npy").write_text("no array")
     words = ["info", str(tmp_path / "strange.npy")]
     assert judge_command(words) == []
-    monkeypatch.setattr(judging, "_COMMAND", ("-c", "print('x' * 9); import sys; sys.exit(3)"))
+    monkeypatch.setattr(judging, "COMMAND", ("-c", "print('x' * 9); import sys; sys.exit(3)"))
     assert {fault.kind for fault in judge_process(words, tmp_path, 10**10)} == {"unnamed error"}
     assert {fault.kind for fault in judge_process(words, tmp_path, 10)} == {"unnamed error", "memory"}
-    monkeypatch.setattr(judging, "_COMMAND", ("-c", "import time; time.sleep(60)"))
-    monkeypatch.setattr(judging, "_HANG", 0.2)
+    monkeypatch.setattr(judging, "COMMAND", ("-c", "import time; time.sleep(60)"))
+    monkeypatch.setattr(judging, "HANG", 0.2)
     assert {fault.kind for fault in judge_process(words, tmp_path, 10**10)} == {"hang"}
 
 

@@ -125,12 +125,12 @@ def test_time_is_spread_over_attacks(tmp_path):
 
 
 def test_ctrl_c_keeps_what_was_done(tmp_path, monkeypatch):
-    def interrupted(self, outcome, folder, take=Runner._take):
+    def interrupted(self, outcome, folder, take=Runner.take_outcome):
         take(self, outcome, folder)
-        if self._state.tally("planted").attempts == 2:
+        if self.state.tally("planted").attempts == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Runner, "_take", interrupted)
+    monkeypatch.setattr(Runner, "take_outcome", interrupted)
     monkeypatch.setattr(command, "every_attack", lambda: {"planted": Planted()})
     assert command.main(["--count", "9", "--output", str(tmp_path)]) == 130
     assert Tally(**json.loads((tmp_path / "state.json").read_text())["planted"]).attempts == 2

@@ -30,7 +30,7 @@ def proving(tmp_path_factory):
         patch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
         proving = Proving(ALL)
         proving.move_in(tmp_path_factory.mktemp("proving"))
-        proving._peace = PEACE
+        proving.undisturbed = PEACE
         _ = proving.programs
         yield proving
         proving.close()
@@ -38,7 +38,7 @@ def proving(tmp_path_factory):
 
 def use(proving, attack):
     """Let an attack work in a place that is made already."""
-    attack._proving.home, attack._proving.programs, attack._proving._peace = proving.home, proving.programs, PEACE
+    attack.proving.home, attack.proving.programs, attack.proving.undisturbed = proving.home, proving.programs, PEACE
     return attack
 
 

@@ -69,10 +69,10 @@ def test_the_search_begins_where_an_earlier_run_ended(tmp_path, monkeypatch):
     record = tmp_path / "record.json"
     record.write_text(json.dumps({"experiments": {"map": {"settings": {"points": points}}}}))
     monkeypatch.setattr("benchmarks.map.EARLIER", record)
-    benchmarks.map._earlier.cache_clear()
-    assert benchmarks.map._shares("T: 5×5", 1.0) == pytest.approx((0.2,))
-    assert benchmarks.map._shares("T: 7×7", 1.0) == benchmarks.map._shares("T: 9×9", 1.0) == SHARES
-    benchmarks.map._earlier.cache_clear()
+    benchmarks.map.earlier.cache_clear()
+    assert benchmarks.map.first_shares("T: 5×5", 1.0) == pytest.approx((0.2,))
+    assert benchmarks.map.first_shares("T: 7×7", 1.0) == benchmarks.map.first_shares("T: 9×9", 1.0) == SHARES
+    benchmarks.map.earlier.cache_clear()
 
 
 @pytest.mark.parametrize(("signal", "size"), [((40,), (6,)), ((9, 8, 7), (3, 2, 3))])

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from pointillist.mne import CSC
-
 
 def _near(found, wanted, within=2):
     """Share of wanted samples that have one of the found samples nearby."""
@@ -192,7 +190,3 @@ def test_an_epoch_that_is_bad_altogether_has_no_activations(mne, fitted, planted
     epochs = mne.Epochs(raw, events, verbose="error", **kept)
     assert not csc.get_sources(epochs).get_data()[1].any()
     assert csc.get_sources(epochs, reject_by_annotation=False).get_data()[1].any()
-
-
-def test_nothing_is_imported_of_mne_before_it_is_needed():
-    assert CSC(n_filters=2).n_filters == 2

@@ -9,7 +9,7 @@ from pointillist.codes import SparseCodes
 from pointillist.problem import Geometry
 from pointillist.restore import deblur
 from pointillist.restore.blur import Blur
-from pointillist.restore.deblurring import Area, as_kernel, code_in_turns
+from pointillist.restore.deblurring import Area, code_in_turns
 from pointillist.restore.engine import Settings, convolution, synthesise
 
 RNG = np.random.default_rng(0)
@@ -61,20 +61,6 @@ def test_bad_blurs_are_named(filters, change, message):
     arguments = {"image": np.zeros((20, 20)), "psf": np.ones((3, 3)), "filters": filters, **change}
     with pytest.raises(ValueError, match=message):
         deblur(**arguments)
-
-
-@pytest.mark.parametrize(
-    ("psf", "message"),
-    [
-        (np.ones(3), "psf must be a real array"),
-        (np.zeros((3, 3)), "psf must be finite with a positive sum"),
-        (np.full((2, 2), np.nan), "psf must be finite"),
-        (np.ones((9, 3)), "psf of shape .* larger than the image"),
-    ],
-)
-def test_bad_psf(psf, message):
-    with pytest.raises(ValueError, match=message):
-        as_kernel(psf, (8, 8))
 
 
 @pytest.mark.parametrize("boundary", ["full", "same"])

@@ -10,8 +10,6 @@ from pointillist.restore.blur import Blur
 from pointillist.restore.engine import (
     Damaged,
     Settings,
-    check_settings,
-    choose_filters,
     code,
     recover,
     refit,
@@ -56,33 +54,3 @@ def test_no_detail_is_no_codes(filters):
     recovered = recover(Damaged([np.full((1, 20, 20), 0.4)], [np.ones((1, 20, 20))]), filters[:, None], 0.1, Settings())
     assert recovered.codes.nnz == 0
     np.testing.assert_allclose(recovered.signals[0], 0.4, atol=1e-6)
-
-
-@pytest.mark.parametrize("change", [{"boundary": "circular"}, {"tol": 0}])
-def test_bad_settings(change):
-    with pytest.raises(ValueError, match=next(iter(change))):
-        check_settings(
-            **{
-                "boundary": "same",
-                "tol": 0.1,
-                "debias": False,
-                "n_jobs": 1,
-                "device": "cpu",
-                "progress": None,
-                **change,
-            }
-        )
-
-
-@pytest.mark.parametrize(
-    ("filters", "message"),
-    [
-        (np.ones((2, 30, 3)), "image must have at least 30 × 3"),
-        (np.ones((3, 3)), "filters must be"),
-        (np.ones((2, 2, 3, 3)), "filters must have one channel or three"),
-        (np.full((2, 3, 3), np.nan), "filters must be finite"),
-    ],
-)
-def test_bad_filters(filters, message):
-    with pytest.raises(ValueError, match=message):
-        choose_filters(filters, (20, 20))

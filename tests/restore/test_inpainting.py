@@ -481,15 +481,6 @@ def test_the_penalty_is_that_of_the_damaged_part(filters, side, price):
     assert coder(halves(*loud), missing, filters, price).penalty > 3 * here
 
 
-def test_numbers_and_percentages(filters):
-    picture, missing = halves(0.05, 0.05), damage("left")
-    assert coder(picture, missing, filters, 0.07).penalty == 0.07
-    assert coder(picture, missing, filters, "0.07").penalty == 0.07
-    five, ten = (coder(picture, missing, filters, price).penalty for price in ("5%", "10%"))
-    assert ten == pytest.approx(2 * five)
-    assert 0 < five < 1
-
-
 @pytest.mark.parametrize("price", ["auto", "5%"])
 def test_holes_of_whole_tiles_leave_something_to_choose_by(filters, price):
     missing = np.zeros((HEIGHT, WIDTH), bool)
