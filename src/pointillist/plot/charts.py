@@ -188,10 +188,10 @@ def convergence_chart(histories: Mapping[str, History], quantity: str = "objecti
             raise ValueError(f"quantity must be something that was recorded, {words}, got {quantity!r} ({name})")
         across, values = [info[clock] for info in rows], np.array([info[quantity] for info in rows], np.float64)
         colour, style = f"c{number % 8}", "line" if number < 8 else "dashed"
-        if quantity != "objective" or not (len(values) >= 8 and np.mean(np.diff(values) > 0) > 0.25):
+        scatters = quantity == "objective" and len(values) >= 8 and np.mean(np.diff(values) > 0) > 0.25
+        if not scatters:
             curves.append(Curve(name, across, values, colour, style))
             continue
-        # It jumps up and down more than it descends.
         if len(histories) == 1:
             curves.append(Curve("each mini-batch", across, values, colour, "dots"))
             name = "running mean"
