@@ -1,6 +1,5 @@
 """The command line ``pointillist``. Only here does the package print; commands import what they need when they run."""
 
-import gc
 import sys
 from collections.abc import Sequence
 
@@ -8,16 +7,11 @@ from pointillist.system import keep_printing
 
 __all__ = ["main"]
 
-_OBJECTS = 50_000
-"""New objects after which Python looks for garbage: libraries that are loaded make many, and these stay."""
-
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 bad usage or input, 130 Ctrl-C, 143 SIGTERM."""
     keep_printing()
     given = list(sys.argv[1:] if arguments is None else arguments)
-    thresholds = gc.get_threshold()
-    gc.set_threshold(_OBJECTS, *thresholds[1:])
     try:
         if given[:1] == ["demo"] and not {"-h", "--help"}.intersection(given):
             # A second process compiles while this one loads its libraries, so that learning begins sooner.
@@ -29,6 +23,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = run(given)
     except KeyboardInterrupt:  # while modules were imported, or in the middle of saying what was interrupted
         code = 130
-    finally:
-        gc.set_threshold(*thresholds)
     raise SystemExit(code)
