@@ -17,6 +17,7 @@ import sys
 import time
 import traceback
 from contextlib import redirect_stderr, redirect_stdout
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -55,6 +56,9 @@ def _here(request: dict[str, Any]) -> dict[str, Any]:
 
 def _command(words: list[str]) -> int:
     try:
+        if words[0].startswith("@"):
+            module, _, name = words[0][1:].partition(":")
+            return int(getattr(import_module(module), name)(*words[1:]) or 0)
         command_line(words)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
