@@ -36,7 +36,6 @@ UNTOUCHED = {
     "CoordinateDescent.rescaled": "encode calls it", "SampledADMM.rescaled": "encode calls it",
     "FrequencyADMM.rescaled": "encode calls it",
     "Checkpoints.begin": "learners call it",
-    "mne.CSC.settle": "fit calls it", "mne.CSC.check_fitted": "all methods call it",
 }  # fmt: skip
 """What is public by its name, but gets what it is given from the package itself, and why."""
 HANDED_ON = (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)

@@ -106,6 +106,7 @@ def converted(array: NDArray, dtype: DTypeLike) -> NDArray:
     if array.dtype == dtype and array.flags.c_contiguous:
         return array
     out = scratch(array, array.shape, dtype)
-    for band in walked(array, out):
-        out[band] = array[band]
+    with np.errstate(over="ignore"):  # what is too large for its type is infinite, and refused as such
+        for band in walked(array, out):
+            out[band] = array[band]
     return out

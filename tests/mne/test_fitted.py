@@ -168,8 +168,9 @@ def test_recordings_that_do_not_fit_are_named(mne, fitted, planted, epoched, tmp
         csc.to_annotations(epoched)
     with pytest.raises(ValueError, match="exclude must hold numbers of filters from 0 to 1"):
         csc.apply(planted.raw.copy(), exclude=[2])
-    with pytest.raises(ValueError, match="picks must be None, a number of a filter"):
-        csc.get_events(planted.raw, picks="blink")
+    for picks in ("blink", np.ones((3, 0, 2))):
+        with pytest.raises(ValueError, match="picks must be None, a number of a filter"):
+            csc.get_events(planted.raw, picks=picks)
     with pytest.raises(ValueError, match="threshold must be a share"):
         csc.get_events(planted.raw, threshold=3)
     with pytest.raises(ValueError, match="separation must be None or seconds"):

@@ -114,3 +114,17 @@ def test_silent_signals_beside_loud_filters_have_no_codes():
 def test_what_cannot_be_written_is_refused_by_name(change, words):
     with pytest.raises(ValueError, match=words):
         pt.encode(**{"signals": SIGNALS, "filters": FILTERS, "penalty": 0.5, "n_jobs": 1, **change})
+
+
+@pytest.mark.parametrize("solver", [pt.solvers.CoordinateDescent(ridge=0.5), pt.solvers.SampledADMM(rho=1.0)])
+@pytest.mark.parametrize("power", [-1074, 1000])
+def test_settings_stay_finite_beside_any_weights(solver, power):
+    changed = solver.rescaled(power)
+    number = changed.ridge if isinstance(changed, pt.solvers.CoordinateDescent) else changed.rho
+    assert number == 2.0 ** (120 if power < 0 else -120)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_weights_that_their_precision_cannot_hold_are_refused_by_name():
+    with pytest.raises(ValueError, match=r"weights\[0\] must be finite"):
+        pt.encode(SIGNALS.astype(np.float32), FILTERS, 0.5, weights=np.full(SIGNALS.shape, 1e160))

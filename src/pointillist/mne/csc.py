@@ -260,7 +260,7 @@ class CSC:
             chosen = np.atleast_1d(as_numbers(given, name))
         except (TypeError, ValueError) as error:
             raise wrong from error
-        if chosen.size and (chosen.ndim != 1 or chosen.dtype.kind not in "iu"):
+        if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
             raise wrong
         if chosen.size and (chosen.min() < 0 or chosen.max() >= count):
             raise ValueError(f"{name} must hold numbers of filters from 0 to {count - 1}, got {shown(given)}")

@@ -27,7 +27,7 @@ from pointillist.kernels.layout import SPARE_SAMPLES, flat_offsets, strides_of
 from pointillist.kernels.vectors import width_of
 from pointillist.parallel import parallel
 from pointillist.problem import Problem
-from pointillist.solvers.base import Result, Solution, certified, check_numbers, collect
+from pointillist.solvers.base import Result, Solution, certified, check_numbers, collect, rescaled_number
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class AdmmSettings:
 
     def rescaled(self, power: int) -> Self:
         """These settings for w ‖d‖² divided by 2 to the `power`."""
-        return self if self.rho is None else replace(self, rho=float(np.ldexp(self.rho, -power)))
+        return self if self.rho is None else replace(self, rho=rescaled_number(self.rho, power))
 
     def _is_time_to_check(self, iteration: int) -> bool:
         """Whether the gap is evaluated after this iteration."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pointillist.codes import SparseCodes
 from pointillist.problem import Certificate, Problem, certificate
-from pointillist.validation import check_arguments
+from pointillist.validation import check_arguments, is_number
 
 
 class Status(enum.Enum):
@@ -162,10 +162,22 @@ class Solver(Protocol):
 
 
 def check_numbers(settings: Any) -> None:
-    """Check a dataclass of settings by the rules for their names; its `tol` must be a number."""
+    """Check a frozen dataclass of settings by the rules for their names; its `tol` must be a number.
+
+    Numbers become Python's: kernels are compiled for those, and know nothing of some of NumPy's.
+    """
     check_arguments(**{field.name: getattr(settings, field.name) for field in fields(settings)})
     if settings.tol is None:
         raise ValueError("tol must be a number, got None")
+    for field in fields(settings):
+        if is_number(value := getattr(settings, field.name)):
+            object.__setattr__(settings, field.name, (int if isinstance(field.default, int) else float)(value))
+
+
+def rescaled_number(number: float, power: int) -> float:
+    """A number divided by 2 to the `power`, within what single precision holds."""
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.clip(np.ldexp(number, -power), 2.0**-120, 2.0**120))
 
 
 def judge(gap: float, objective: float, tol: float) -> Status:

@@ -27,7 +27,7 @@ from pointillist.kernels.sweep import Effort
 from pointillist.parallel import Mapper, SharedMap, one_blas_thread, parallel
 from pointillist.problem import Certificate, Problem, certificate, inner, relative_gap, worst_ratio
 from pointillist.reprs import shown
-from pointillist.solvers.base import Result, check_numbers, judge, merge_results
+from pointillist.solvers.base import Result, check_numbers, judge, merge_results, rescaled_number
 from pointillist.solvers.certificate import DualBound
 from pointillist.solvers.one_dimensional import can_follow, solve_following
 from pointillist.solvers.scanning import DescentState, NearViolators, are_few
@@ -122,7 +122,7 @@ class CoordinateDescent:
 
     def rescaled(self, power: int) -> Self:
         """These settings for w ‖d‖² divided by 2 to the `power`."""
-        return self if self.ridge == 0 else replace(self, ridge=float(np.ldexp(self.ridge, -power)))
+        return self if self.ridge == 0 else replace(self, ridge=rescaled_number(self.ridge, power))
 
     def prepare(self, problem: Problem) -> DescentState:
         """Lay out what all signals of the problem share."""
