@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 ENTERED = {
-    "encode": (23, 189),
-    "OnlineCSC.fit": (33, 303),
-    "inpaint": (15, 90),
-    "pointillist learn": (58, 460),
-    "pointillist encode": (58, 428),
+    "encode": (23, 195),
+    "OnlineCSC.fit": (33, 310),
+    "inpaint": (15, 95),
+    "pointillist learn": (58, 475),
+    "pointillist encode": (58, 440),
 }
 """Modules and functions of the package that a call enters at most."""
 
