@@ -113,7 +113,6 @@ def files_of(
 
 
 def _in_folder(folder: Path, suffixes: frozenset[str], recursive: bool | None, remedy: str) -> Found:
-    os.listdir(folder)  # raises where it may not be read, which walking passes over
     walk = _walk(folder)
     visible = next(walk)
     here = [file for file in visible if file.suffix.lower() in suffixes]
@@ -135,8 +134,16 @@ def _in_folder(folder: Path, suffixes: frozenset[str], recursive: bool | None, r
 
 
 def _walk(folder: Path) -> Iterator[list[Path]]:
-    """Visible files of a folder and of its subfolders; stores of arrays are not searched, nor are links to folders."""
-    for place, folders, names in os.walk(folder):
+    """Visible files of a folder and of its subfolders; stores of arrays are not searched, nor are links to folders.
+
+    Subfolders that may not be read are passed over; the folder itself, and a disk that fails, raise OSError.
+    """
+
+    def refuse(error: OSError) -> None:
+        if Path(error.filename or folder) == folder:
+            raise error
+
+    for place, folders, names in os.walk(folder, onerror=refuse):
         folders[:] = [one for one in folders if not one.startswith(".") and not _is_store(Path(place, one))]
         yield [path for name in names if not name.startswith(".") and (path := Path(place, name)).is_file()]
 
