@@ -83,7 +83,7 @@ def _crops(image: NDArray) -> list[NDArray]:
 
 
 def _compile() -> None:
-    """Compile the update while a second process compiles the solver, where one was begun because no kernels were on disk.
+    """Compile scans and the update while a second process compiles sweeps, if one was begun: no kernels were on disk then.
 
     That is a step of a throw-away learner with made-up codes.
     """
@@ -98,6 +98,7 @@ def _compile() -> None:
         step = training_step(pt.OnlineCSC(8, FILTER_SIZE))
         batch = step.check(np.random.default_rng(0).standard_normal((1, 3 * FILTER_SIZE, 3 * FILTER_SIZE), np.float32))
         state = step.start(batch, 0)
+        pt.encode(batch.signals[0], state.filters[:, 0], 1e6)  # scans, and nothing to sweep over
         codes = pt.SparseCodes([np.arange(2)], [np.ones(2, np.float32)], [(3 * FILTER_SIZE,) * 2], 8)
         coded = CodedBatch(batch.signals, None, codes, batch.signals, step.boundary)
         step.learn(state, LocalCodes(coded, 0.0), np.ones(1), 0.0)

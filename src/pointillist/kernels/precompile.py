@@ -1,4 +1,4 @@
-"""A second process that learns a little from noise, so that kernels are compiled on two cores where none are on disk yet.
+"""A second process that compiles the largest kernel, that of sweeps, while the first compiles others, if none is on disk yet.
 
 This module loads nothing that is slow, so that the second process can begin before the first has loaded its libraries.
 """
@@ -10,26 +10,31 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-_LEARNING = """
-import numpy, pointillist
-noise = numpy.random.default_rng(0).standard_normal((1, {side}, {side})).astype("float32")
-model = pointillist.OnlineCSC(n_filters=9, filter_size={size}, penalty=0.1, random_state=0, n_jobs=1)
-model.partial_fit(noise).partial_fit(noise)
+_SWEEPING = """
+import numpy
+from pointillist.kernels.sweep import Effort
+from pointillist.problem import Geometry, Problem
+from pointillist.solvers.sweeping import SweepContext
+filters, code = numpy.ones((1, 1, {size}, {size}), "float32"), numpy.zeros(1, int)
+geometry = Geometry(({side}, {side}), ({size}, {size}), 1, "same")
+context = SweepContext(Problem(filters=filters, geometry=geometry, penalty=numpy.ones((1, 1), "float32")), 0, map)
+residual = geometry.spread(numpy.ones((1, {side}, {side}), "float32"))
+context.sweep(code, context.codes(code, numpy.ones(1, "float32"), 1.0), residual, Effort(1.0, 0, 2), 1.0)
 """
 
 _processes: list[subprocess.Popen[bytes]] = []
 
 
 def begin_compiling(filter_size: int) -> None:
-    """Learn filters of so many samples a side in a second process, unless there are kernels on disk.
+    """Sweep over a code of a filter of so many samples a side in a second process, unless there are kernels on disk.
 
     Nothing happens on a machine with one core, where the second process would only be in the way.
     """
     if (os.cpu_count() or 1) < 2 or not sys.executable or are_compiled():
         return
-    learning, nowhere = _LEARNING.format(size=filter_size, side=5 * filter_size), subprocess.DEVNULL
+    sweeping, nowhere = _SWEEPING.format(size=filter_size, side=3 * filter_size), subprocess.DEVNULL
     with suppress(OSError):  # this process compiles everything then
-        command = [sys.executable, "-P", "-c", learning]
+        command = [sys.executable, "-P", "-c", sweeping]
         _processes.append(subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere))
         atexit.register(_end)
 
