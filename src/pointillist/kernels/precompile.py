@@ -1,4 +1,4 @@
-"""A second process that compiles the largest kernel, that of sweeps, while the first compiles others, if none is on disk yet.
+"""A second process that compiles the largest kernel, that of sweeps, while the first compiles others: if none is on disk.
 
 This module loads nothing that is slow, so that the second process can begin before the first has loaded its libraries.
 """
