@@ -1,4 +1,4 @@
-"""Where arrays live: in other libraries' objects (tables, tensors, masked and sparse arrays), on the host, on a device.
+"""Homes of arrays: in other libraries' objects (tables, tensors, masked and sparse arrays), on the host, on a device.
 
 Nothing that is given is changed, and none of these libraries is imported before its objects come in: they are known by
 what they offer. CuPy arrays are taken as they are, torch's CUDA tensors and others through DLPack: memory is shared.
@@ -97,7 +97,7 @@ def as_several(given: Any, name: str) -> Any:
 
 
 def _holds_arrays(given: Any) -> bool:
-    """Whether an array of one axis has arrays for entries."""
+    """True if an array of one axis has arrays for entries."""
     objects = isinstance(given, np.ndarray) and given.dtype.kind == "O" and given.ndim == 1 and len(given) > 0
     return bool(objects) and all(np.ndim(one) > 0 for one in given)
 
@@ -110,7 +110,7 @@ def is_cpu(device: str) -> bool:
 
 
 def is_resident(array: Any) -> bool:
-    """Whether an array lives on a device."""
+    """True if an array lives on a device."""
     if isinstance(array, np.ndarray):
         return False
     known = getattr(array, "is_cuda", None)  # torch's, whose array interface fails where gradients are recorded
@@ -118,7 +118,7 @@ def is_resident(array: Any) -> bool:
 
 
 def any_resident(arrays: Any) -> bool:
-    """Whether an array, or one of a list of arrays, lives on a device."""
+    """True if an array, or one of a list of arrays, lives on a device."""
     return any(map(is_resident, arrays)) if isinstance(arrays, list | tuple) else is_resident(arrays)
 
 
@@ -225,7 +225,7 @@ def joined(arrays: Sequence[Any]) -> Any:
 
 
 def _in_line(arrays: Sequence[Any]) -> bool:
-    """Whether CuPy arrays of one precision are C-contiguous and lie one behind the other in one piece of memory."""
+    """True if CuPy arrays of one precision are C-contiguous and lie one behind the other in one piece of memory."""
     place, memory = arrays[0].data.ptr, arrays[0].data.mem
     for array in arrays:
         follows = array.data.ptr == place and array.data.mem is memory

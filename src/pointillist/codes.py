@@ -136,7 +136,7 @@ class SparseCodes:
 
     @property
     def resident(self) -> bool:
-        """Whether the codes live on a device (CuPy arrays or torch's CUDA tensors)."""
+        """True if the codes live on a device (CuPy arrays or torch's CUDA tensors)."""
         return any_resident(self.values[:1])
 
     def on_host(self) -> SparseCodes:

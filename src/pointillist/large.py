@@ -19,7 +19,7 @@ _BINS = 1024
 
 
 def is_mapped(array: NDArray) -> bool:
-    """Whether an array is a view of a file."""
+    """True if an array is a view of a file."""
     base: object = array
     while isinstance(base, np.ndarray):
         if isinstance(base, np.memmap):

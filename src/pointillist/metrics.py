@@ -51,7 +51,7 @@ def psnr(reference: ArrayLike, estimate: ArrayLike) -> float:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Recovery(ShortRepr):
-    """Which filter stands for which true one, and how well.
+    """Matches of learned filters with true ones, and how good they are.
 
     Attributes
     ----------

@@ -67,7 +67,7 @@ class Geometry:
 
     @cached_property
     def offset(self) -> tuple[int, ...]:
-        """Where the signal's first sample lies in the padded signal."""
+        """Place of the signal's first sample in the padded signal."""
         if self.boundary == "valid":
             return (0,) * len(self.signal)
         if self.boundary == "full":
@@ -300,7 +300,7 @@ class Problem:
 
     @property
     def has_own_weights(self) -> bool:
-        """Whether every signal has weights of its own."""
+        """True if every signal has weights of its own."""
         return self.weights is not None and self.weights.ndim == len(self.geometry.signal) + 2
 
     def weights_of(self, i: int) -> NDArray | None:
@@ -310,7 +310,7 @@ class Problem:
         return self.weights[i] if self.has_own_weights else self.weights
 
     def constant_of(self, i: int) -> float:
-        """What the objective of signal `i` has besides."""
+        """Constant that the objective of signal `i` has besides."""
         return 0.0 if self.constants is None else float(self.constants[i])
 
     def penalty_at(self, indices: NDArray | None) -> NDArray:
@@ -359,7 +359,7 @@ def broadcast_penalty(penalty: float | NDArray, n_filters: int, geometry: Geomet
 
 @dataclass(frozen=True)
 class Certificate:
-    """What an answer is worth: the optimum lies in [objective · (1 − gap), objective]."""
+    """Worth of an answer: the optimum lies in [objective · (1 − gap), objective]."""
 
     objective: float
     gap: float  # relative to the objective

@@ -1,4 +1,4 @@
-"""How settings and results show themselves: in a line or two, with the shapes of arrays instead of their samples."""
+"""Representations of settings and results: in a line or two, with the shapes of arrays instead of their samples."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -28,7 +28,7 @@ class ShortRepr:
     """A base of dataclasses (with ``repr=False``) that show their fields by `short`."""
 
     shows_defaults: ClassVar[bool] = True
-    """Whether fields that have their default are shown."""
+    """True if fields that have their default are shown."""
 
     def __repr__(self) -> str:
         known: Any = fields(self)  # type: ignore[arg-type]
@@ -41,7 +41,7 @@ class ShortRepr:
 
 
 def is_same(value: Any, default: Any) -> bool:
-    """Whether a value is a default, for certain: an array never is."""
+    """True if a value is a default, for certain: an array never is."""
     return type(value) is type(default) and not hasattr(value, "shape") and bool(value == default)
 
 

@@ -1,4 +1,4 @@
-"""Which codes an iteration solves for: a fresh choice of all filters and positions, each code with probability p.
+"""Samples of the codes that iterations solve for: a fresh choice of all filters and positions, each code with probability p.
 
 The paper draws every code by itself. Codes that are drawn together are scanned together, by vector instructions, which is
 several times as fast; `Draws` says which. Whatever the kind, each code is drawn with probability p and each step draws
@@ -24,7 +24,7 @@ KINDS = ("codes", "bundles", "positions", "stretches", "cells")
 
 @dataclass(frozen=True)
 class Draws:
-    """How the codes of a step are drawn: the share of them, and which are drawn together.
+    """Draws of the codes of a step: the share of them, and which are drawn together.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ def check_index(index: Any, count: int) -> None:
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """Whether a value is one finite real number, and not a truth value."""
+    """True if a value is one finite real number, and not a truth value."""
     if type(value) is float:  # which most are, and which needs no look at what counts as a number
         return abs(value) <= _LARGEST_NUMBER
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_ | np.timedelta64):
@@ -102,7 +102,7 @@ def is_number(value: Any) -> TypeGuard[float]:
 
 
 def is_integer(value: Any) -> TypeGuard[int]:
-    """Whether a value is a whole number by its type; truth values and lengths of time, which count as such, are none."""
+    """True if a value is a whole number by its type; truth values and lengths of time, which count as such, are none."""
     return isinstance(value, Integral) and not isinstance(value, bool | np.timedelta64)
 
 
@@ -122,7 +122,7 @@ class Rule:
     optional: bool = False
 
     def allows(self, value: Any) -> bool:
-        """Whether an argument may have this value."""
+        """True if an argument may have this value."""
         if value is None and self.optional:
             return True
         if self.kind is bool:
@@ -233,7 +233,7 @@ def why_unusable(
 
 
 def is_constant(signal: NDArray) -> bool:
-    """Whether the samples that were seen differ by no more than rounding."""
+    """True if the samples that were seen differ by no more than rounding."""
     return within_rounding(*extremes(signal), signal.dtype)
 
 
@@ -244,7 +244,7 @@ def extremes(array: NDArray) -> tuple[float, float]:
 
 
 def within_rounding(low: float, high: float, dtype: np.dtype) -> bool:
-    """Whether two samples are so close, as samples of that type, that they may be the same; true for NaN."""
+    """True if two samples are so close, as samples of that type, that they may be the same; true for NaN."""
     unit = np.finfo(dtype).eps if dtype.kind == "f" else 0.0
     return not high - low > 8 * unit * max(abs(low), abs(high))
 
@@ -323,7 +323,7 @@ def bounds(arrays: Sequence[Any]) -> NDArray:
 
 
 def stay_resident(signals: Any, device: str) -> bool:
-    """Whether signals live on a device and are to be solved for there."""
+    """True if signals live on a device and are to be solved for there."""
     return not is_cpu(device) and any_resident(signals)
 
 
@@ -650,7 +650,7 @@ def _refuse_colours_last(X: Any, filter_size: Any, channels: bool) -> None:
 
 
 def _looks_like_a_picture(X: NDArray) -> bool:
-    """Whether samples are like their neighbours along both axes, in what rows and columns do not have in common.
+    """True if samples are like their neighbours along both axes, in what rows and columns do not have in common.
 
     Rows that are recordings are not more like the next one than like any other, once their mean is taken out. At most 256
     rows and columns, from the middle, are compared.

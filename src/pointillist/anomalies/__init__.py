@@ -1,4 +1,4 @@
-"""What is strange in signals, judged by a learned model: scores for every sample, and the events that stand out.
+"""Anomalies of signals, judged by a learned model: scores for every sample, and the events that stand out.
 
 Codes are solved for by the learner; here they are only judged. Drawing the scores is left to the reports.
 """

@@ -28,7 +28,7 @@ from pointillist.validation import Signals, check_arguments, is_number, trusted
 
 @dataclass(frozen=True, repr=False)
 class AnomalyScore(ShortRepr):
-    """How strange every sample of signals is, in nats, and what stands out.
+    """Strangeness of every sample of signals, in nats, and what stands out.
 
     Attributes
     ----------

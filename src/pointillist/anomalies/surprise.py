@@ -109,12 +109,12 @@ class Explained:
 
     @property
     def strengths(self) -> NDArray:
-        """How much each filter contributes: the sum of its |codes| times its norm."""
+        """Contribution of each filter: the sum of its |codes| times its norm."""
         squares = np.square(self.filters, dtype=np.float64)
         return self.codes.usage() * np.sqrt(np.sum(squares, axis=tuple(range(1, squares.ndim))))
 
     def seen(self, i: int) -> NDArray:
-        """Where a signal was seen, in any channel: (*space)."""
+        """Samples of a signal that were seen, in any channel: (*space)."""
         return np.any(self.weights[i] > 0, axis=0)
 
     def local_mean(self, values: NDArray, i: int) -> NDArray:

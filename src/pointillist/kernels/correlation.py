@@ -41,7 +41,7 @@ class Bank(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """How far rounds go: settings of the solver, and what `Tuning` says."""
+    """Limits of rounds: settings of the solver, and what `Tuning` says."""
 
     tol: float
     max_iter: int
@@ -376,7 +376,7 @@ def _descend(bank, rules, weights, clean, correlations, codes, values, target, p
 
 
 class Sweep(NamedTuple):
-    """What sweeps need to know of codes."""
+    """Properties of codes that sweeps need."""
 
     first: np.ndarray  # of the codes that overlap with each
     last: np.ndarray  # the one after the last of them

@@ -25,7 +25,7 @@ _RADICES = (4, 2, 3, 5, 7)
 
 
 class Line(NamedTuple):
-    """How a line of `length` complex numbers is transformed, pass by pass."""
+    """Plan of a transform of `length` complex numbers, pass by pass."""
 
     length: int
     radices: np.ndarray
@@ -33,7 +33,7 @@ class Line(NamedTuple):
 
 
 def can_transform(length):
-    """Whether there are transforms of so many numbers."""
+    """True if there are transforms of so many numbers."""
     return _radices(length) is not None
 
 

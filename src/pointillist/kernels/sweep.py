@@ -114,7 +114,7 @@ class Scene(NamedTuple):
 
 
 class Effort(NamedTuple):
-    """How long to sweep.
+    """Limits of a descent by sweeps.
 
     Up to `max_sweeps` sweeps are over all codes, until no move exceeds `target`, with up to `extra` extrapolated ones over
     the non-zeros after each, until the largest move falls below half of it. Then come `plain` sweeps, which each begin at

@@ -100,7 +100,7 @@ def wait_for_items(team, n_items, patience):
 
 @routine
 def wait_for_item(team, rank, n_threads):
-    """What a helper waits for: the number of an item, or −1 when all is over."""
+    """Wait as a helper: for the number of an item, or −1 when all is over."""
     looks = 0
     while True:
         state = _load(team, _STATE)

@@ -38,7 +38,7 @@ from pointillist.validation import as_path, check_arguments, is_integer, is_numb
 log = logging.getLogger(__name__)
 
 PARAMETER, STATISTICS, WINDOWS = "parameter.", "statistics.", "windows."
-"""What the names of arrays begin with that are parameters, or belong to the statistics or the record of windows."""
+"""Beginnings of the names of arrays that are parameters, or belong to the statistics or the record of windows."""
 SETTINGS = {made.__name__: made for made in (*SOLVERS.values(), FilterUpdate, Ridge, Robust, Draws)}
 """Classes of the package that a parameter can be an object of."""
 _LARGEST = 1e6
@@ -262,7 +262,7 @@ def read_history(arrays: Mapping[str, NDArray]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """Where and how often `OnlineCSC.fit` puts away its state.
+    """Place and time at which `OnlineCSC.fit` puts away its state.
 
     Parameters
     ----------
@@ -425,7 +425,7 @@ def resumed_state(learner: Any, step: Step, feed: Any, stored: Stored) -> Learne
 
 
 def _run(feed: Any) -> dict[str, Any]:
-    """What the bits of a run depend on besides the learner's parameters and the version of the package."""
+    """Settings that the bits of a run depend on besides the learner's parameters and the version of the package."""
     data = dict(feed.stream.source.describe())
     if feed.whole is not None and feed.whole.weights is not None:
         data["weights"] = ArraySource(feed.whole.weights).describe()["content"]

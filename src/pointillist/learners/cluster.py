@@ -280,7 +280,7 @@ def _codes_here(
 
 @dataclass(frozen=True)
 class Summary:
-    """What the client is told of a part whose codes stay with a worker."""
+    """Report to the client of a part whose codes stay with a worker."""
 
     count: int
     nnz: int

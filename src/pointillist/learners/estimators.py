@@ -539,7 +539,7 @@ class BatchCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are n
 
 
 def _settled(history: Sequence[dict[str, Any]], min_change: float) -> bool:
-    """Whether the objective changed by less than a fraction twice in a row."""
+    """True if the objective changed by less than a fraction twice in a row."""
     recent = [info["objective"] for info in history[-3:]]
     if min_change <= 0 or len(recent) < 3:
         return False
@@ -780,7 +780,7 @@ class OnlineCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are 
 
 
 def signal_counts(update: FilterUpdate | None, seen: int, count: int) -> NDArray:
-    """How much the next signals count in the statistics: i^γ − (i−1)^γ for signal i, γ being the forgetting."""
+    """Counts of the next signals in the statistics: i^γ − (i−1)^γ for signal i, γ being the forgetting."""
     forgetting = _FORGETTING if update is None or update.forgetting is None else update.forgetting
     return np.diff(np.arange(seen, seen + count + 1, dtype=np.float64) ** forgetting)
 

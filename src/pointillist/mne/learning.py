@@ -57,7 +57,7 @@ class WindowSource:
         return self._sensors.whiten(data, self._mean)
 
     def name(self, index: int, epoch: int = 0) -> str:
-        """What messages call window `index`."""
+        """Name of window `index` in messages."""
         first, last = self._windows.places[index]
         return f"window {index} of the recording, places {first} to {last}"
 

@@ -19,7 +19,7 @@ from pointillist.validation import is_number
 Instance = Any
 """A Raw or an Epochs of MNE."""
 _FACTS = ("kind", "coil_type", "unit", "coord_frame")
-"""What MNE's description of a channel needs besides name and position, so that topographies can be drawn: integers."""
+"""Entries of MNE's description of a channel besides name and position, so that topographies can be drawn: integers."""
 
 
 def mne_package() -> Any:
@@ -32,7 +32,7 @@ def mne_package() -> Any:
 
 
 def is_raw(inst: Instance) -> bool:
-    """Whether an object of MNE is a Raw rather than an Epochs; anything else is an error."""
+    """True if an object of MNE is a Raw rather than an Epochs; anything else is an error."""
     mne = mne_package()
     if isinstance(inst, mne.io.BaseRaw):
         return True

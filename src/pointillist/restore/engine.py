@@ -27,7 +27,7 @@ from pointillist.validation import HOST, as_filters, check_arguments
 
 @dataclass(frozen=True)
 class Settings:
-    """How signals are recovered.
+    """Settings by which signals are recovered.
 
     Attributes
     ----------

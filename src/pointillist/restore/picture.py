@@ -19,7 +19,7 @@ from pointillist.parallel import one_blas_thread
 from pointillist.validation import as_numbers, check_arguments
 
 ChannelAxis = int | Literal["auto"] | None
-"""Where the channels of an image lie: an axis, None for grey, or "auto" for grey of two axes and the last of three."""
+"""Place of the channels of an image: an axis, None for grey, or "auto" for grey of two axes and the last of three."""
 
 Box = tuple[slice, slice]
 """Rows and columns of a part of a picture."""
@@ -240,7 +240,7 @@ def open_canvas(
 
 
 def _channel_axis(array: NDArray, given: ChannelAxis, name: str) -> int | None:
-    """Where channels lie: None for grey, otherwise a non-negative axis with one to four entries."""
+    """Place of channels: None for grey, otherwise a non-negative axis with one to four entries."""
     if array.ndim not in (2, 3):
         raise ValueError(
             f"{name} must be (height, width) or (height, width, 3), got shape {array.shape}; stacks are restored one by one"

@@ -25,7 +25,7 @@ class Tuning:
     """Numbers measured by ``python -m benchmarks.fills``; distances in pixels."""
 
     surroundings: int = 48
-    """How far beyond a square the picture tells its covariance: tiles need a margin of so many pixels."""
+    """Pixels beyond a square from which its covariance is told: tiles need a margin of so many pixels."""
     near_surroundings: int = 32
     """The same where missing pixels are scattered."""
     deepest: int = 10
@@ -35,7 +35,7 @@ class Tuning:
     block: int = 16
     """Side of blocks that are solved for together in holes."""
     ring: int = 5
-    """How far beyond the nearest known pixel others are used there."""
+    """Pixels beyond the nearest known one up to which others are used there."""
     most: int = 250
     """Known pixels used for a block there, at most."""
     small_block: int = 8

@@ -47,7 +47,7 @@ Work = Callable[[Picture, Settings], Recovered]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Details(ShortRepr):
-    """What a restoration was made of and what it is worth, as returned with ``return_details=True``.
+    """Parts of a restoration and their worth, as returned with ``return_details=True``.
 
     Attributes
     ----------
@@ -222,7 +222,7 @@ def _side(factor: int) -> int:
 
 
 def _weights(tile: Box, faded: Box, shape: tuple[int, ...], factor: int) -> NDArray:
-    """How much a tile counts at each pixel: rising from zero at inner borders, one elsewhere, in sum one over all tiles."""
+    """Weight of a tile at each pixel: rising from zero at inner borders, one elsewhere, in sum one over all tiles."""
     lines = []
     for ends, wide, n in zip(tile, faded, shape, strict=True):
         middles = (np.arange(factor * wide.start, factor * wide.stop) + 0.5) / factor

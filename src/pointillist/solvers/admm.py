@@ -59,7 +59,7 @@ class AdmmSettings:
         return self if self.rho is None else replace(self, rho=rescaled_number(self.rho, power))
 
     def _is_time_to_check(self, iteration: int) -> bool:
-        """Whether the gap is evaluated after this iteration."""
+        """True if the gap is evaluated after this iteration."""
         return iteration == self.max_iter or (self.tol > 0 and iteration % self.check_every == 0)
 
 

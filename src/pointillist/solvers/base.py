@@ -17,7 +17,7 @@ from pointillist.validation import check_arguments, is_number
 
 
 class Status(enum.Enum):
-    """How a solver stopped; `advice` says what to do about it.
+    """Ways in which a solver stops; `advice` says what to do about it.
 
     Examples
     --------

@@ -67,7 +67,7 @@ class DualBound:
         return max(0.0, 1 - self.lowest / total) if total > 0 else 0.0
 
     def is_hopeful(self, ratios: NDArray, codes: NDArray) -> bool:
-        """Whether a point with these largest ratios of all positions is worth moving."""
+        """True if a point with these largest ratios of all positions is worth moving."""
         return self.expected_tolerances(ratios, codes) <= TUNING.hopeful
 
     def expected_tolerances(self, ratios: NDArray, codes: NDArray) -> float:
@@ -125,7 +125,7 @@ class DualBound:
         return point, violation
 
     def _room(self, point: NDArray, rounding: float) -> float:
-        """How much the ratios of a point may exceed one, about: a little where its gap is too large anyway."""
+        """Excess of the ratios of a point over one that is allowed, about: a little where its gap is too large anyway."""
         return max(self.tol - self.gap(point, 1 + rounding), 0.05 * self.tol)
 
 

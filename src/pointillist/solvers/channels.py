@@ -166,7 +166,7 @@ def filter_span(filters: NDArray) -> Span | None:
 
 
 def differs_by_channel(weights: NDArray | None, axis: int) -> bool:
-    """Whether weights differ between channels, which lie along an axis."""
+    """True if weights differ between channels, which lie along an axis."""
     if weights is None or weights.shape[axis] == 1:
         return False
     others = weights[:, 1:] != weights[:, :1] if axis == 1 else weights[1:] != weights[:1]

@@ -170,7 +170,7 @@ class WorkingSets(Protocol):
     epsilon: float
     """The relative rounding error of the numbers that are descended on."""
     raises: bool
-    """Whether the first rounds may be for larger penalties: not where codes are given to start from."""
+    """True if the first rounds may be for larger penalties: not where codes are given to start from."""
 
     def look(self, active: NDArray, *, last: bool) -> RoundReport:
         """Evaluate the codes and scan for violators; `last` says that nothing will be done about them.

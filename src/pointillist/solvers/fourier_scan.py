@@ -37,7 +37,7 @@ TUNING = Tuning()
 
 
 def is_worth_transforms(problem: Problem) -> bool:
-    """Whether scans by transforms take fewer operations than sums over the filters' samples, and not much memory."""
+    """True if scans by transforms take fewer operations than sums over the filters' samples, and not much memory."""
     geometry, n_filters = problem.geometry, problem.n_filters
     direct = geometry.channels * prod(geometry.filter) * whole_blocks(n_filters)  # products for a position
     transformed = TUNING.cost * _whole(n_filters)  # for a sample of a block, for each doubling of its length

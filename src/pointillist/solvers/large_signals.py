@@ -198,7 +198,7 @@ class LargeSignal:
 
     @property
     def _shrinks(self) -> bool:
-        """Whether the tolerance is so tight that dual points are shrunk locally."""
+        """True if the tolerance is so tight that dual points are shrunk locally."""
         return self.coder.tol <= coordinate_descent.TUNING.loose
 
     def _begin(self, codes: NDArray, values: NDArray) -> None:

@@ -55,7 +55,7 @@ TUNING = Tuning()
 
 
 def can_follow(problem: Problem) -> bool:
-    """Whether a problem is of one dimension, without a circle or a sample, and its correlations are few, by counts alone."""
+    """True if a problem is of one dimension, without a circle or a sample, and its correlations are few, by counts alone."""
     geometry, tuning, count = problem.geometry, TUNING, problem.n_filters * problem.geometry.n_positions
     if len(geometry.grid) > 1 or geometry.boundary == "circular":
         return False

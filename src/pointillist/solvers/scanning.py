@@ -58,7 +58,7 @@ class DescentState:
 
     @cached_property
     def is_whole(self) -> bool:
-        """Whether all codes are scanned: where so many are sampled that this is faster, the others are masked."""
+        """True if all codes are scanned: where so many are sampled that this is faster, the others are masked."""
         drawn = self.problem.drawn
         if drawn is None:
             return True
@@ -81,7 +81,7 @@ class DescentState:
 
     @property
     def can_screen(self) -> bool:
-        """Whether some positions can be scanned alone, for less than all of them take."""
+        """True if some positions can be scanned alone, for less than all of them take."""
         return self.problem.drawn is None and self.transforms is None
 
     @cached_property
@@ -149,7 +149,7 @@ class DescentState:
 
     @property
     def _is_narrow(self) -> bool:
-        """Whether a row of the grid is shorter than a vector."""
+        """True if a row of the grid is shorter than a vector."""
         layout = self.problem.operator.layout
         return layout.row_length < width_of(layout.block_lanes)
 
@@ -234,7 +234,7 @@ class DescentState:
         return NearViolators(self, listed, floor, mapper)
 
     def can_list_near(self, violation: float) -> bool:
-        """Whether a scan should list near violators, after one whose largest ratio exceeded one by `violation`."""
+        """True if a scan should list near violators, after one whose largest ratio exceeded one by `violation`."""
         is_usual = self.can_screen and not self._is_narrow
         return is_usual and violation <= TUNING.near_violation and self.scan_size >= TUNING.near_products
 
@@ -278,7 +278,7 @@ class NearViolators:
 
 
 def are_few(positions: NDArray, every: NDArray) -> bool:
-    """Whether some positions are scanned faster by themselves than with all others."""
+    """True if some positions are scanned faster by themselves than with all others."""
     return len(positions) < TUNING.scattered * len(every)
 
 
