@@ -115,7 +115,7 @@ class SparseCodes:
             raise ValueError(
                 f"parts must be for the same number of filters, got {sorted({part.n_filters for part in parts})}"
             )
-        return cls._trusted(
+        return cls.trusted(
             [index for part in parts for index in part.indices],
             [value for part in parts for value in part.values],
             [grid for part in parts for grid in part.grids],
@@ -126,13 +126,22 @@ class SparseCodes:
         )
 
     @classmethod
-    def _trusted(
-        cls, indices: list[Any], values: list[Any], grids: list[Any], n_filters: int, names: list[str] | None
+    def trusted(
+        cls,
+        indices: list[Any],
+        values: list[Any],
+        grids: list[tuple[int, ...]],
+        n_filters: int,
+        names: list[str] | None = None,
     ) -> SparseCodes:
-        """Codes of what was checked before."""
+        """Codes of lists that were made here, as solvers do, unchecked."""
         made = cls.__new__(cls)
         made.indices, made.values, made.grids, made.n_filters, made.names = indices, values, grids, n_filters, names
         return made
+
+    def replaced(self, indices: list[Any], values: list[Any]) -> SparseCodes:
+        """Other codes of these signals, unchecked."""
+        return self.trusted(indices, values, self.grids, self.n_filters, self.names)
 
     @property
     def resident(self) -> bool:
@@ -143,8 +152,7 @@ class SparseCodes:
         """Return these codes as NumPy arrays."""
         if not self.resident:
             return self
-        indices, values = all_to_host(self.indices), all_to_host(self.values)
-        return SparseCodes(indices, values, self.grids, self.n_filters, names=self.names)
+        return self.replaced(all_to_host(self.indices), all_to_host(self.values))
 
     def to_dense(self) -> NDArray | list[NDArray]:
         """Dense codes ``(n_signals, n_filters, *grid)``; a list of ``(n_filters, *grid)`` where grids differ."""
@@ -347,7 +355,7 @@ class SparseCodes:
             raise IndexError(f"signals {shown(chosen)} of {len(self)}")
         names = None if self.names is None else [self.names[i] for i in chosen]
         indices, values, grids = ([held[i] for i in chosen] for held in (self.indices, self.values, self.grids))
-        return self._trusted(indices, values, grids, self.n_filters, names)
+        return self.trusted(indices, values, grids, self.n_filters, names)
 
     def __repr__(self) -> str:
         grids = sorted(set(self.grids))

@@ -208,7 +208,7 @@ def rarity_part(seen: Explained) -> list[NDArray]:
             np.abs(value).astype(np.float64) * factors[index // prod(grid)]
             for index, value, grid in zip(seen.codes.indices, seen.codes.values, seen.codes.grids, strict=True)
         ]
-        weighted = SparseCodes(seen.codes.indices, values, seen.codes.grids, seen.codes.n_filters)
+        weighted = seen.codes.replaced(seen.codes.indices, values)
         sums.append([np.maximum(one, 0) for one in decode(weighted, energy, boundary=seen.boundary)])
     return [np.divide(one, all_, out=np.zeros_like(one), where=all_ > 0) for one, all_ in zip(*sums, strict=True)]
 
@@ -264,9 +264,7 @@ def _find_beats(seen: Explained) -> list[_Beats]:
     """The events of each series."""
     length = seen.size[0]
     slopes = np.abs(np.gradient(np.asarray(seen.filters, np.float64), axis=-1)) if length > 1 else np.abs(seen.filters)
-    sizes = SparseCodes(
-        seen.codes.indices, [np.abs(value) for value in seen.codes.values], seen.codes.grids, seen.codes.n_filters
-    )
+    sizes = seen.codes.replaced(seen.codes.indices, [np.abs(value) for value in seen.codes.values])
     changes = decode(sizes, slopes, boundary=seen.boundary, channels=True)
     moments = [
         _moments(signal, np.maximum(change, 0), length) for signal, change in zip(seen.signals, changes, strict=True)

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.arrays import to_host
-from pointillist.codes import SparseCodes
 from pointillist.dictionary.statistics import CodedBatch
 from pointillist.problem import Geometry, broadcast_penalty
 from pointillist.reprs import shown
@@ -201,9 +200,7 @@ def without_outliers(
         weights[i], residuals[i] = weights[i] * mask, residuals[i] * mask
         useful = _touching(geometry, mask, indices[i], spans)
         indices[i], values[i] = indices[i][useful], values[i][useful]
-    return replace(
-        some, weights=weights, residuals=residuals, codes=SparseCodes(indices, values, codes.grids, codes.n_filters)
-    )
+    return replace(some, weights=weights, residuals=residuals, codes=codes.replaced(indices, values))
 
 
 def _joined(cells: NDArray) -> NDArray:

@@ -721,4 +721,4 @@ def refitted(result: Result, filters: NDArray, weights: Sequence[NDArray] | None
         )
         change = lsqr(matrix, residual.ravel(), iter_lim=_REFIT_STEPS)[0] if len(index) else np.zeros(0)
         values.append((old + change).astype(old.dtype))
-    return SparseCodes(result.codes.indices, values, result.codes.grids, result.codes.n_filters)
+    return result.codes.replaced(result.codes.indices, values)

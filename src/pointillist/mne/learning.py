@@ -235,4 +235,4 @@ def only_filters(codes: SparseCodes, chosen: list[int]) -> SparseCodes:
         kept = np.isin(np.asarray(index) // grid[0], chosen)
         indices.append(index[kept])
         values.append(value[kept])
-    return SparseCodes(indices, values, codes.grids, codes.n_filters)
+    return codes.replaced(indices, values)

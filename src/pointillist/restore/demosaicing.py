@@ -194,4 +194,4 @@ def fine_codes(
     touching = (down >= 0) & (down < grid[0]) & (right >= 0) & (right < grid[1])
     fine = ((which * grid[0] + down) * grid[1] + right)[touching]
     order = np.argsort(fine)
-    return SparseCodes([fine[order]], [codes.values[0][touching][order]], [grid], n_filters)
+    return SparseCodes.trusted([fine[order]], [codes.values[0][touching][order]], [grid], n_filters)

@@ -224,4 +224,4 @@ def refit(
         return lsqr(matrix, target, x0=start, iter_lim=20)[0] if len(index) else start
 
     values = [fitted(i).astype(codes.dtype) for i in range(len(smooth))]
-    return SparseCodes(codes.indices, values, codes.grids, codes.n_filters)
+    return codes.replaced(codes.indices, values)

@@ -209,7 +209,7 @@ def collect(problem: Problem, solutions: Sequence[Solution], tol: float) -> Resu
     """Put the solutions of all signals of a problem together."""
     dtype, found = problem.filters.dtype, [one.certificate for one in solutions]
     return Result(
-        SparseCodes(
+        SparseCodes.trusted(
             [one.indices for one in solutions],
             [one.values.astype(dtype, copy=False) for one in solutions],
             [problem.geometry.grid] * len(solutions),

@@ -252,7 +252,7 @@ def solve_by_rounds(
             bound = objective[i] * (1 - gap[i])
             objective[i], gap[i] = exact.objective, np.fmin(np.maximum(0.0, 1 - bound / exact.objective), exact.gap)
     statuses = tuple(judge(*one, settings.tol) for one in zip(gap.tolist(), objective.tolist(), strict=True))
-    codes = SparseCodes(indices, values, [sets.problem.geometry.grid] * count, sets.problem.n_filters)
+    codes = SparseCodes.trusted(indices, values, [sets.problem.geometry.grid] * count, sets.problem.n_filters)
     return Result(codes, objective, gap, statuses, iterations, sets.residuals())
 
 

@@ -269,7 +269,7 @@ def of_kind(result: Result, kind: str) -> Result:
     codes = result.codes
     lists = (codes.indices, codes.values, result.residuals)
     indices, values, residuals = ([as_kind(array, kind) for array in arrays] for arrays in lists)
-    return replace(result, codes=SparseCodes(indices, values, codes.grids, codes.n_filters), residuals=residuals)
+    return replace(result, codes=codes.replaced(indices, values), residuals=residuals)
 
 
 def decode_resident(

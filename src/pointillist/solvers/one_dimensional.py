@@ -159,7 +159,7 @@ def solve_following(
     found = [one for batch in parallel(work, range(0, len(signals), step), n_jobs) for one in batch]
     objectives, gaps, rounds, crowded = np.array([outcome for *_, outcome in found]).T
     result = Result(
-        SparseCodes(
+        SparseCodes.trusted(
             [indices for indices, *_ in found],
             [values for _, values, *_ in found],
             [geometry.grid] * len(found),

@@ -123,7 +123,7 @@ class Scale:
 def _with_values(codes: SparseCodes, flat: Any) -> SparseCodes:
     """Codes with other values, given for all signals one behind the other."""
     ends = np.cumsum([0, *map(len, codes.indices)]).tolist()
-    return SparseCodes(codes.indices, pieces(flat, ends), codes.grids, codes.n_filters)
+    return codes.replaced(codes.indices, pieces(flat, ends))
 
 
 def by_scale(
