@@ -22,17 +22,21 @@ from pointillist.arrays import (
     any_resident,
     as_plain,
     as_several,
+    converted,
+    extent,
     group_by_shape,
     is_cpu,
+    is_mapped,
     is_resident,
     members_of,
     rows,
+    scratch,
     shape_of,
     stacked,
     to_host,
+    walked,
 )
 from pointillist.cuda.device import Device, open_device
-from pointillist.large import converted, extent, is_mapped, scratch, walked
 from pointillist.reprs import shown, sizes
 
 BOUNDARIES = ("valid", "same", "full", "circular")

@@ -9,9 +9,9 @@ import scipy.sparse
 import tifffile
 from PIL import Image
 
+from pointillist.arrays import is_mapped
 from pointillist.data import as_signals, load_images, load_signals
 from pointillist.errors import UnreadableFileError
-from pointillist.large import is_mapped
 
 
 def write_png(path, value=0, shape=(4, 5)):

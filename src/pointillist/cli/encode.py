@@ -297,7 +297,7 @@ def _decibels(signal: NDArray, residual: NDArray) -> float | None:
     """
     import numpy as np
 
-    from pointillist.large import walked
+    from pointillist.arrays import walked
     from pointillist.validation import extremes
 
     ends, missing = [], 0

@@ -13,6 +13,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from pointillist.arrays import LARGE, is_mapped, scratch
 from pointillist.data.damage import OnError, read_each
 from pointillist.data.normalise import contrast_normalise
 from pointillist.data.paths import TABLE_SUFFIXES, Found, PathLike, find_files
@@ -21,7 +22,6 @@ from pointillist.data.sources.base import StoredSource
 from pointillist.data.sources.derived import DEFAULT_CACHE
 from pointillist.data.sources.opening import SIGNAL_SUFFIXES
 from pointillist.errors import UnreadableFileError, UnusableSignalError
-from pointillist.large import LARGE, is_mapped, scratch
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.validation import why_unusable
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import correlate1d
 
+from pointillist.arrays import bands, ranked, scratch
 from pointillist.data.samples import to_float
-from pointillist.large import bands, ranked, scratch
 from pointillist.validation import as_numbers, check_arguments, within_rounding
 
 _WINDOW_LENGTH = 13

@@ -10,8 +10,8 @@ import numpy as np
 import tifffile
 from numpy.typing import NDArray
 
+from pointillist.arrays import LARGE, scratch, walked
 from pointillist.data.damage import check_page, damage_named
-from pointillist.large import LARGE, scratch, walked
 from pointillist.storage import check_regular
 
 GREY_WEIGHTS = (0.2989, 0.5870, 0.1140)

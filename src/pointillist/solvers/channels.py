@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.arrays import as_cupy, is_resident
+from pointillist.arrays import as_cupy, is_mapped, is_resident, scratch, walked
 from pointillist.kernels.projection import project, take_product
-from pointillist.large import is_mapped, scratch, walked
 from pointillist.parallel import one_blas_thread
 from pointillist.problem import Problem, inner
 from pointillist.sampling import generator

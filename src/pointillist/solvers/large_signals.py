@@ -21,8 +21,8 @@ from typing import ClassVar, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from pointillist.arrays import LARGE, release, scratch, walked
 from pointillist.codes import SparseCodes
-from pointillist.large import LARGE, release, scratch, walked
 from pointillist.parallel import Mapper, one_blas_thread
 from pointillist.problem import Certificate, Geometry, Problem, inner, relative_gap
 from pointillist.solvers import certificate, coordinate_descent

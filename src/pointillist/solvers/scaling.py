@@ -16,9 +16,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.arrays import Rows, as_cupy, group_by_shape, is_resident, joined, members_of, pieces, rows
+from pointillist.arrays import (
+    Rows,
+    as_cupy,
+    converted,
+    group_by_shape,
+    is_resident,
+    joined,
+    members_of,
+    pieces,
+    rows,
+    scratch,
+    walked,
+)
 from pointillist.codes import SparseCodes
-from pointillist.large import converted, scratch, walked
 from pointillist.problem import Problem
 from pointillist.solvers.base import Result, Solver
 from pointillist.validation import bounds

@@ -6,10 +6,10 @@ import pytest
 import zarr
 
 from pointillist import load_signals, open_source
+from pointillist.arrays import is_mapped
 from pointillist.data import samples
 from pointillist.data.sources import CropSource, Hdf5Source, NpySource, ZarrSource, stacks
 from pointillist.errors import UnreadableFileError
-from pointillist.large import is_mapped
 
 RECORDING = np.random.default_rng(0).standard_normal((3, 400)).astype(np.float32)
 

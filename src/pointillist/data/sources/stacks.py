@@ -16,12 +16,12 @@ import numpy as np
 import tifffile
 from numpy.typing import NDArray
 
+from pointillist.arrays import LARGE, bands, release, scratch_file
 from pointillist.data.damage import check_chunk, check_claim, check_page, check_pages, damage_named
 from pointillist.data.samples import ONE_FILE, floats, map_npy, to_float
 from pointillist.data.sources.base import StoredSource, box, file_fingerprint
 from pointillist.data.sources.derived import Cache
 from pointillist.errors import UnreadableFileError
-from pointillist.large import LARGE, bands, release, scratch_file
 from pointillist.reprs import shown, sizes
 from pointillist.storage import check_regular
 from pointillist.validation import as_path, check_arguments, check_index, is_integer

@@ -19,9 +19,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.arrays import LARGE, scratch_file
 from pointillist.data.sources.derived import Cache
 from pointillist.data.sources.stacks import StackedSource, as_text
-from pointillist.large import LARGE, scratch_file
 from pointillist.reprs import shown
 from pointillist.storage import check_regular, stamp
 from pointillist.validation import check_arguments, check_index
