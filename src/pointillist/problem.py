@@ -7,7 +7,7 @@ how far from the optimum it can be at most. Solvers import from here, never the 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import Any, TypeVar
@@ -35,12 +35,28 @@ class Geometry:
     channels : int
         Channels that share one set of codes; 1 for plain signals.
     boundary : {"valid", "same", "full", "circular"}
+
+    Attributes
+    ----------
+    grid : tuple of int
+        Shape of the positions that a filter's codes can take; `n_positions` is their number.
+    padded : tuple of int
+        Shape of the padded signal: every filter at every grid position fits in. A flat one with all its channels and its
+        spare end has `padded_length` samples.
+    offset : tuple of int
+        Place of the signal's first sample in the padded signal; `middle` are the slices that cut the signal out.
     """
 
     signal: tuple[int, ...]
     filter: tuple[int, ...]
     channels: int = 1
     boundary: str = "same"
+    grid: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    padded: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    offset: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    middle: tuple[slice, ...] = field(init=False, repr=False, compare=False)
+    n_positions: int = field(init=False, repr=False, compare=False)
+    padded_length: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_arguments(boundary=self.boundary)
@@ -49,59 +65,45 @@ class Geometry:
                 f"signals have {len(self.signal)} dimensions and filters {len(self.filter)}; they must agree "
                 "(channels=True says that the axis after the first holds channels)"
             )
-        if any(f > s for f, s in zip(self.filter, self.signal, strict=True)):
-            raise ValueError(
-                f"filters, of filter_size {self.filter}, are larger than the signals, {self.signal}; use smaller filters"
-            )
-
-    @cached_property
-    def grid(self) -> tuple[int, ...]:
-        """Shape of the positions that a filter's codes can take."""
-        change = {"valid": -1, "same": 0, "full": 1, "circular": 0}[self.boundary]
-        return tuple(s + change * (f - 1) for s, f in zip(self.signal, self.filter, strict=True))
-
-    @cached_property
-    def padded(self) -> tuple[int, ...]:
-        """Shape of the padded signal: every filter at every grid position fits in."""
-        return tuple(g + f - 1 for g, f in zip(self.grid, self.filter, strict=True))
-
-    @cached_property
-    def offset(self) -> tuple[int, ...]:
-        """Place of the signal's first sample in the padded signal."""
-        if self.boundary == "valid":
-            return (0,) * len(self.signal)
-        if self.boundary == "full":
-            return tuple(f - 1 for f in self.filter)
-        return tuple((f - 1) // 2 for f in self.filter)
-
-    @cached_property
-    def n_positions(self) -> int:
-        return prod(self.grid)
-
-    @cached_property
-    def padded_length(self) -> int:
-        """Samples of one flat padded signal with all its channels and its spare end."""
-        return self.channels * prod(self.padded) + SPARE_SAMPLES
+        grid, padded, offset, middle = [], [], [], [slice(None)]
+        for s, f in zip(self.signal, self.filter, strict=True):
+            if f > s:
+                raise ValueError(
+                    f"filters, of filter_size {self.filter}, are larger than the signals, {self.signal}; use smaller filters"
+                )
+            g = s + {"valid": 1 - f, "same": 0, "full": f - 1, "circular": 0}[self.boundary]
+            grid.append(g)
+            padded.append(g + f - 1)
+            o = {"valid": 0, "full": f - 1}.get(self.boundary, (f - 1) // 2)
+            offset.append(o)
+            middle.append(slice(o, o + s))
+        vars(self).update(  # whose class is frozen
+            grid=tuple(grid),
+            padded=tuple(padded),
+            offset=tuple(offset),
+            middle=tuple(middle),
+            n_positions=prod(grid),
+            padded_length=self.channels * prod(padded) + SPARE_SAMPLES,
+        )
 
     def spread(self, signal: NDArray) -> NDArray:
         """Lay a signal (channels, *signal) into a flat padded one: zeros around it, or itself when circular."""
         flat = np.zeros(self.padded_length, signal.dtype)
-        box = self._box(flat)
         if self.boundary == "circular":
             margins = [(o, f - 1 - o) for o, f in zip(self.offset, self.filter, strict=True)]
-            box[...] = np.pad(signal, [(0, 0), *margins], mode="wrap")
+            self._box(flat)[...] = np.pad(signal, [(0, 0), *margins], mode="wrap")
         else:
-            box[self._inside] = signal
+            self.inside(flat)[...] = signal
         return flat
 
     def inside(self, flat: NDArray) -> NDArray:
-        """The part of a flat padded signal that is the signal itself, a copy."""
-        return self._box(flat)[self._inside].copy()
+        """The part of a flat padded signal that is the signal itself, a view."""
+        return self._box(flat)[self.middle]
 
     def gather(self, flat: NDArray) -> NDArray:
         """The adjoint of `spread`: cut the signal out of a flat padded one, or fold it when circular."""
         if self.boundary != "circular":
-            return self.inside(flat)
+            return self.inside(flat).copy()
         folded = self._box(flat)
         for axis, (o, n, f) in enumerate(zip(self.offset, self.signal, self.filter, strict=True), start=1):
             along = np.moveaxis(folded, axis, 0)
@@ -111,13 +113,8 @@ class Geometry:
             folded = np.moveaxis(middle, 0, axis)
         return np.ascontiguousarray(folded)
 
-    @cached_property
-    def _inside(self) -> tuple[slice, ...]:
-        spans = (slice(o, o + s) for o, s in zip(self.offset, self.signal, strict=True))
-        return (slice(None), *spans)
-
     def _box(self, flat: NDArray) -> NDArray:
-        return flat[: self.channels * prod(self.padded)].reshape(self.channels, *self.padded)
+        return flat[: self.padded_length - SPARE_SAMPLES].reshape(self.channels, *self.padded)
 
 
 class ConvolutionOperator:

@@ -132,7 +132,8 @@ class Field:
 
     def unlaid(self, laid: NDArray) -> NDArray:
         """The part of what is swept over that is the signal itself (channels, *space)."""
-        return self.geometry.inside(np.ascontiguousarray(self._inside(laid)).reshape(-1) if self.around else laid)
+        flat = np.ascontiguousarray(self._inside(laid)).reshape(-1) if self.around else laid
+        return self.geometry.inside(flat).copy()
 
     def _inside(self, laid: NDArray) -> NDArray:
         cut = (slice(m, m + n) for m, n in zip(self.margin, self.geometry.padded, strict=True))
