@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from paper.inputs import PENALTY
 from paper.judging import Due, Trajectory, drawn, quiet_encode
 from pointillist.parallel import effective_jobs
-from pointillist.solvers.fourier_admm import FrequencyADMM
+from pointillist.solvers.admm import FrequencyADMM
 
 ITERATIONS = 10
 SIGMA = 10.0

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from pointillist.kernels import banded
-from pointillist.kernels.layout import SPARE_SAMPLES
+from pointillist.kernels.layout import SPARE_SAMPLES, row_offsets
 from pointillist.kernels.vectors import width_of
 from pointillist.problem import ConvolutionOperator, Geometry
-from pointillist.solvers.admm import band_width, image_offsets
+from pointillist.solvers.admm import band_width
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_band_is_the_lower_triangle_of_the_gram_matrix(signal, size, boundary, r
     samples, width = int(np.prod(signal)), band_width(signal, size)
     places = geometry.spread(np.arange(1, samples + 1).reshape(1, *signal)) - 1
     band = np.zeros(samples * (width + 1) + SPARE_SAMPLES)
-    offsets = image_offsets(signal, size, width_of(layout.run_lanes))
+    offsets = row_offsets((1, *size), (1, *signal), width_of(layout.run_lanes))
     banded.add_gram(layout, codes, places, geometry.spread(roots), offsets, width, band)
     gram = matrix[:, codes] @ matrix[:, codes].T
     rows = band[: samples * (width + 1)].reshape(samples, width + 1)

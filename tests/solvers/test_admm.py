@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from pointillist.solvers.admm import (
+    FrequencyADMM,
     SampledADMM,
     SampledOperator,
     band_width,
     cheaper_system,
     make_system,
-    soft_threshold,
 )
 
 
@@ -37,9 +37,7 @@ def test_ten_iterations_are_the_papers(quadratic, weighted, sampled, reference):
         rng, (7, 8), (3, 2), weights="uneven" if weighted else None, sample=sample, penalty=0.2
     )
     solver = SampledADMM(max_iter=10, tol=0.0, quadratic=quadratic)
-    state = solver.prepare(problem)
-    assert state.rho == pytest.approx(2.0)
-    result = solver.solve(state, [x])
+    result = solver.solve(solver.prepare(problem), [x])
     roots = np.ones(x.size) if problem.weights is None else np.sqrt(problem.weights.ravel())
     matrix = roots[:, None] * reference.matrix(problem.filters, problem.geometry)
     allowed = np.arange(matrix.shape[1]) if sample is None else sample
@@ -61,33 +59,34 @@ def test_signals_of_a_batch_do_not_disturb_each_other(reference):
     np.testing.assert_allclose(together.objective, one_at_a_time.objective, rtol=1e-12)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_soft_threshold(dtype):
-    x = np.array([-3, -1, -0.5, 0, 0.5, 1, 3], dtype)
-    shrunk = soft_threshold(x, np.asarray(1.0, dtype))
-    np.testing.assert_array_equal(shrunk, [-2, 0, 0, 0, 0, 0, 2])
-    assert shrunk.dtype == dtype
-    np.testing.assert_array_equal(
-        soft_threshold(x, np.asarray(0.5, dtype), nonnegative=True), [0, 0, 0, 0, 0, 0.5, 2.5]
-    )
-
-
+@pytest.mark.parametrize("kind", [SampledADMM, FrequencyADMM])
 @pytest.mark.parametrize(
     "setting",
     [
-        {"max_iter": 0},
-        {"tol": float("nan")},
-        {"relaxation": 0},
-        {"relaxation": 2.0},
-        {"rho": 0.0},
-        {"rho": -1.0},
-        {"quadratic": "qr"},
-        {"check_every": 0},
+        {"max_iter": 0}, {"tol": float("nan")}, {"tol": -1e-3}, {"relaxation": 0}, {"relaxation": 2.0}, {"rho": 0.0},
+        {"rho": -1.0}, {"check_every": 0},
     ],
-)
-def test_settings_are_checked(setting):
+)  # fmt: skip
+def test_settings_are_checked(kind, setting):
     with pytest.raises(ValueError, match=next(iter(setting))):
-        SampledADMM(**setting)
+        kind(**setting)
+
+
+def test_a_quadratic_step_must_be_known():
+    with pytest.raises(ValueError, match="quadratic"):
+        SampledADMM(quadratic="qr")
+
+
+@pytest.mark.parametrize(("size", "signal"), [((4,), (11,)), ((3, 2), (6, 7)), ((2, 3, 2), (4, 5, 6))])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_the_step_of_frequencies_is_the_regularised_inverse(size, signal, channels, reference):
+    rng = np.random.default_rng(0)
+    problem, _ = reference.problem(rng, signal, size, channels=channels, boundary="circular")
+    _, step = FrequencyADMM(rho=0.7).prepare(problem)
+    matrix = reference.matrix(problem.filters, problem.geometry)
+    right = rng.standard_normal((2, matrix.shape[1]))
+    expected = np.linalg.solve(matrix.T @ matrix + 0.7 * np.eye(matrix.shape[1]), right.T).T
+    np.testing.assert_allclose(step(right), expected, atol=1e-10)
 
 
 @pytest.mark.parametrize(("boundary", "channels"), [("circular", 1), ("same", 2)])

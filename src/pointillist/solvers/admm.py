@@ -1,10 +1,10 @@
-"""The paper's solver: ADMM on the sampled codes in the spatial domain (Eq. 3), over-relaxed.
+"""The paper's solver, over-relaxed ADMM on the sampled codes (Eq. 3), and its reference in the frequency domain.
 
-The iteration comes first; it runs for all signals of a batch at once, so that they share what the quadratic step needs.
-That step applies (ρ I + AᵀA)⁻¹, A = √w D restricted to the sample. A is fat, with many more codes than samples, so by
-Woodbury's identity (ρ I + A Aᵀ)⁻¹ is all that is needed. That matrix is banded: one Cholesky factor is shared by all signals
-of a batch. Where the band would not fit its memory budget, or does not exist (circular boundaries, channels), conjugate
-gradients with a circulant preconditioner need products only.
+Both share one iteration and differ in its quadratic step, x = (ρ I + AᵀA)⁻¹ q. `SampledADMM` takes A = √w D restricted to
+the sample. A is fat, with many more codes than samples, so by Woodbury's identity (ρ I + A Aᵀ)⁻¹ is all that is needed. That
+matrix is banded: one Cholesky factor is shared by all signals of a batch. Where the band would not fit its memory budget, or
+does not exist (circular boundaries, channels), conjugate gradients with a circulant preconditioner need products only.
+`FrequencyADMM` inverts a small matrix for every frequency instead.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from pointillist.codes import SparseCodes
 from pointillist.kernels import banded, convolution
-from pointillist.kernels.layout import SPARE_SAMPLES, flat_offsets, strides_of
+from pointillist.kernels.layout import SPARE_SAMPLES, row_offsets, strides_of
 from pointillist.kernels.vectors import width_of
 from pointillist.parallel import parallel
 from pointillist.problem import Problem
@@ -33,11 +33,13 @@ log = logging.getLogger(__name__)
 
 System = Callable[[NDArray, int], NDArray]
 """(ρ I + A Aᵀ)⁻¹ applied to signals (n, channels, *space) by a number of threads."""
+Step = Callable[[NDArray], NDArray]
+"""(ρ I + AᵀA)⁻¹ applied to the codes (n, n_codes) of n signals."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdmmSettings:
-    """The settings that `SampledADMM` and `FrequencyADMM` share."""
+    """The settings and the iteration that `SampledADMM` and `FrequencyADMM` share."""
 
     takes_start: ClassVar[bool] = False
 
@@ -50,7 +52,7 @@ class AdmmSettings:
     def __post_init__(self) -> None:
         check_numbers(self)
 
-    def _rho_for(self, problem: Problem) -> float:
+    def rho_for(self, problem: Problem) -> float:
         """ρ of a problem: the given one, or the paper's choice."""
         return 10 * float(np.mean(problem.penalty)) if self.rho is None else self.rho
 
@@ -58,9 +60,28 @@ class AdmmSettings:
         """These settings for w ‖d‖² divided by 2 to the `power`."""
         return self if self.rho is None else replace(self, rho=rescaled_number(self.rho, power))
 
-    def _is_time_to_check(self, iteration: int) -> bool:
-        """True if the gap is evaluated after this iteration."""
-        return iteration == self.max_iter or (self.tol > 0 and iteration % self.check_every == 0)
+    def iterate(
+        self, problem: Problem, signals: Sequence[NDArray], members: Sequence[int], at_b: NDArray, step: Step
+    ) -> list[Solution]:
+        """Iterate for all signals numbered `members` at once, whose Aᵀ b is given, until their gaps are small."""
+        rho, alpha = at_b.dtype.type(self.rho_for(problem)), at_b.dtype.type(self.relaxation)
+        prices = problem.penalty_at(problem.sample)
+        if problem.sample is None:
+            prices = np.broadcast_to(prices, (problem.n_filters, problem.geometry.n_positions)).reshape(-1)
+        threshold = (prices / rho).astype(at_b.dtype)
+        z, u = np.zeros_like(at_b), np.zeros_like(at_b)
+        solutions: list[Solution] = []
+        for iteration in range(1, self.max_iter + 1):
+            x = step(at_b + rho * (z - u))
+            x = alpha * x + (1 - alpha) * z
+            z = soft_threshold(x + u, threshold, nonnegative=problem.nonnegative)
+            u = u + x - z
+            if iteration == self.max_iter or (self.tol > 0 and iteration % self.check_every == 0):
+                found = zip(members, z, strict=True)
+                solutions = [certified(problem, i, signals[i], codes, iteration) for i, codes in found]
+                if all(one.certificate.gap <= self.tol for one in solutions):
+                    break
+        return solutions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,66 +121,107 @@ class SampledADMM(AdmmSettings):
         if not isinstance(self.quadratic, str) or self.quadratic not in ("auto", "cholesky", "cg"):
             raise ValueError(f'quadratic must be "auto", "cholesky" or "cg", got {self.quadratic!r}')
 
-    def prepare(self, problem: Problem) -> AdmmState:
-        """Choose ρ; factors are made in `solve`, where the number of signals that share one is known."""
-        return AdmmState(problem, self._rho_for(problem))
+    def prepare(self, problem: Problem) -> Problem:
+        """Return the problem: factors are made in `solve`, where the number of signals that share one is known."""
+        return problem
 
     def solve(
-        self, state: AdmmState, signals: Sequence[NDArray], *, n_jobs: int = 1, start: SparseCodes | None = None
+        self, state: Problem, signals: Sequence[NDArray], *, n_jobs: int = 1, start: SparseCodes | None = None
     ) -> Result:
         """Solve for the codes of signals (channels, *space); ADMM begins at zero whatever `start` is."""
-        problem, solutions = state.problem, list[Solution]()
+        rho, solutions = self.rho_for(state), list[Solution]()
         chunk, sharing = 1, 1
-        if not problem.has_own_weights:
-            codes = problem.operator.n_codes if problem.drawn is None else len(problem.drawn)
-            chunk = max(1, int(self.memory // (6 * codes * problem.filters.dtype.itemsize + 1)))
+        if not state.has_own_weights:
+            codes = SampledOperator(state, None).n_codes
+            chunk = max(1, int(self.memory // (6 * codes * state.filters.dtype.itemsize + 1)))
             sharing = len(signals)
         for first in range(0, len(signals), chunk):
-            if first == 0 or problem.has_own_weights:
-                weights = problem.weights_of(first)
-                operator = SampledOperator(problem, None if weights is None else np.sqrt(weights))
-                system = make_system(self.quadratic, operator, state.rho, sharing, self.max_iter, self.memory)
+            if first == 0 or state.has_own_weights:
+                weights = state.weights_of(first)
+                operator = SampledOperator(state, None if weights is None else np.sqrt(weights))
+                system = make_system(self.quadratic, operator, rho, sharing, self.max_iter, self.memory)
+
+            def step(q: NDArray, operator: SampledOperator = operator, system: System = system) -> NDArray:
+                small = system(np.stack(parallel(operator.forward, q, n_jobs)), n_jobs)
+                return (q - np.stack(parallel(operator.adjoint, small, n_jobs))) / q.dtype.type(rho)
+
             members = range(first, min(first + chunk, len(signals)))
-            solutions += self._iterate(state, operator, system, members, signals, n_jobs)
-        return collect(problem, solutions, self.tol)
+            images = np.stack([signals[i] for i in members])
+            seen = images if operator.roots is None else operator.roots * images
+            solutions += self.iterate(state, signals, members, np.stack(parallel(operator.adjoint, seen, n_jobs)), step)
+        return collect(state, solutions, self.tol)
 
-    def _iterate(
+
+@dataclass(frozen=True, kw_only=True)
+class FrequencyADMM(AdmmSettings):
+    """Solver by ADMM in the frequency domain with a Woodbury step, for ``boundary="circular"`` only.
+
+    This is what the paper compares with, and the right choice for very large filters. It solves the whole problem; sampling
+    and weights have no place in the frequency domain.
+
+    Parameters
+    ----------
+    max_iter : int
+        Iterations at most.
+    tol : float
+        Relative duality gap at which a signal is done, looked at every `check_every` iterations. 0 runs all iterations.
+    relaxation : float
+        α in (0, 2).
+    rho : float or None
+        Augmented Lagrangian penalty; None is 10 times the mean penalty for filters of norm one.
+    check_every : int
+        Iterations between two evaluations of the gap.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> solver = pt.solvers.FrequencyADMM()
+    >>> pt.encode(np.eye(1, 30, 9), [[0.6, 0.8]], penalty=0.1, solver=solver, boundary="circular").status.value
+    'converged'
+    """
+
+    def prepare(self, problem: Problem) -> tuple[Problem, Step]:
+        """Transform the filters and invert the small matrix of every frequency; returns the problem and its step."""
+        geometry, filters = problem.geometry, problem.filters
+        if geometry.boundary != "circular":
+            raise ValueError(
+                f'solver="fft" solves circular problems only, got boundary={geometry.boundary!r}; '
+                'use boundary="circular", or solver="cd" or "admm"'
+            )
+        if problem.drawn is not None or problem.weights is not None:
+            raise ValueError('solver="fft" takes neither sampling nor weights; use solver="cd" or "admm"')
+        rho, axes = self.rho_for(problem), tuple(range(-len(geometry.signal), 0))
+        # A code at i puts the filter's centre on sample i: roll the zero-padded filters so that the centre is at 0.
+        ends = [(0, n - f) for n, f in zip(geometry.signal, geometry.filter, strict=True)]
+        padded = np.roll(np.pad(filters, [(0, 0), (0, 0), *ends]), [-o for o in geometry.offset], axes)
+        spectra = scipy.fft.rfftn(padded, axes=axes)  # (n_filters, channels, *frequencies)
+        gram = np.einsum("kc...,kd...->...cd", spectra, spectra.conj())
+        inverse = np.linalg.inv(gram + rho * np.eye(geometry.channels))
+
+        def step(q: NDArray) -> NDArray:
+            right = scipy.fft.rfftn(q.reshape(-1, len(filters), *geometry.grid), axes=axes)
+            small = np.einsum("kc...,nk...->nc...", spectra, right)
+            small = np.einsum("...cd,nd...->nc...", inverse, small)
+            solved = (right - np.einsum("kc...,nc...->nk...", spectra.conj(), small)) / rho
+            return scipy.fft.irfftn(solved, geometry.grid, axes=axes).reshape(q.shape).astype(q.dtype, copy=False)
+
+        return problem, step
+
+    def solve(
         self,
-        state: AdmmState,
-        operator: SampledOperator,
-        system: System,
-        members: range,
+        state: tuple[Problem, Step],
         signals: Sequence[NDArray],
-        n_jobs: int,
-    ) -> list[Solution]:
-        problem = state.problem
-        rho, alpha = problem.filters.dtype.type(state.rho), problem.filters.dtype.type(self.relaxation)
-        images = np.stack([signals[i] for i in members])
-        seen = images if operator.roots is None else operator.roots * images
-        at_b = np.stack(parallel(operator.adjoint, seen, n_jobs))
-        threshold = (operator.penalties / rho).astype(at_b.dtype)
-        z, u = np.zeros_like(at_b), np.zeros_like(at_b)
-        solutions: list[Solution] = []
-        for iteration in range(1, self.max_iter + 1):
-            q = at_b + rho * (z - u)
-            small = system(np.stack(parallel(operator.forward, q, n_jobs)), n_jobs)
-            x = (q - np.stack(parallel(operator.adjoint, small, n_jobs))) / rho
-            x = alpha * x + (1 - alpha) * z
-            z = soft_threshold(x + u, threshold, nonnegative=problem.nonnegative)
-            u = u + x - z
-            if self._is_time_to_check(iteration):
-                solutions = [certified(problem, i, signals[i], z[i - members[0]], iteration) for i in members]
-                if all(s.certificate.gap <= self.tol for s in solutions):
-                    break
-        return solutions
+        *,
+        n_jobs: int = 1,
+        start: SparseCodes | None = None,
+    ) -> Result:
+        """Solve for the codes of signals (channels, *space); ADMM begins at zero whatever `start` is."""
+        problem, step = state
 
+        def one(i: int) -> Solution:
+            return self.iterate(problem, signals, [i], problem.operator.correlate(signals[i]).reshape(1, -1), step)[0]
 
-@dataclass(frozen=True, eq=False)
-class AdmmState:
-    """A problem with its ρ."""
-
-    problem: Problem
-    rho: float
+        return collect(problem, parallel(one, range(len(signals)), n_jobs), self.tol)
 
 
 def soft_threshold(x: NDArray, threshold: NDArray, *, nonnegative: bool = False) -> NDArray:
@@ -178,16 +240,8 @@ class SampledOperator:
 
     @property
     def n_codes(self) -> int:
-        sample = self.problem.sample
-        return self.problem.operator.n_codes if sample is None else len(sample)
-
-    @property
-    def penalties(self) -> NDArray:
-        """λ of each sampled code."""
-        problem = self.problem
-        if problem.sample is not None:
-            return problem.penalty_at(problem.sample)
-        return np.broadcast_to(problem.penalty, (problem.n_filters, problem.geometry.n_positions)).reshape(-1)
+        drawn = self.problem.drawn
+        return self.problem.operator.n_codes if drawn is None else len(drawn)
 
     def forward(self, values: NDArray) -> NDArray:
         """A times the values of all sampled codes, a signal (channels, *space)."""
@@ -244,13 +298,6 @@ def band_width(signal: tuple[int, ...], filter_size: tuple[int, ...]) -> int:
     return int(sum((f - 1) * stride for f, stride in zip(filter_size, strides_of(signal), strict=True)))
 
 
-def image_offsets(signal: tuple[int, ...], filter_size: tuple[int, ...], width: int) -> NDArray:
-    """Raster-order offsets at which the vectors of `width` samples of a filter begin."""
-    offsets = flat_offsets(filter_size[:-1], strides_of(signal)[:-1])
-    chunks = -(-filter_size[-1] // width)
-    return (offsets[:, None] + width * np.arange(chunks)).reshape(-1)
-
-
 def banded_cholesky(operator: SampledOperator, rho: float) -> System:
     """One banded Cholesky factor of ρ I + A Aᵀ, shared by all signals."""
     problem, geometry = operator.problem, operator.problem.geometry
@@ -261,7 +308,7 @@ def banded_cholesky(operator: SampledOperator, rho: float) -> System:
     padded_roots = geometry.spread(np.broadcast_to(roots, (1, *geometry.signal)))
     band = np.zeros(samples * (bandwidth + 1) + SPARE_SAMPLES, dtype)
     codes = problem.sample if problem.sample is not None else np.arange(problem.operator.n_codes)
-    offsets = image_offsets(geometry.signal, geometry.filter, width_of(layout.run_lanes))
+    offsets = row_offsets((1, *geometry.filter), (1, *geometry.signal), width_of(layout.run_lanes))
     banded.add_gram(layout, codes, places, padded_roots, offsets, bandwidth, band)
     matrix = band[: samples * (bandwidth + 1)].reshape(samples, bandwidth + 1).T
     matrix[0] += dtype.type(rho)

@@ -25,11 +25,10 @@ from pointillist.problem import (
 )
 from pointillist.reprs import shown
 from pointillist.sampling import ALL, Draws, Sampling, as_draws, draw_sample, seed_from
-from pointillist.solvers.admm import SampledADMM
+from pointillist.solvers.admm import FrequencyADMM, SampledADMM
 from pointillist.solvers.base import Result, Solver, Status, merge_results
 from pointillist.solvers.channels import Projection, Span, differs_by_channel, filter_span
 from pointillist.solvers.coordinate_descent import CoordinateDescent
-from pointillist.solvers.fourier_admm import FrequencyADMM
 from pointillist.solvers.large_signals import Progress, by_tiles
 from pointillist.solvers.on_device import DeviceDescent, decode_resident, of_kind
 from pointillist.solvers.scaling import by_scale
