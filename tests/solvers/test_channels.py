@@ -36,7 +36,7 @@ def sparse_signals(rng, filters, count, space, noise=0.1, dtype=np.float64):
 def plain(monkeypatch, *args, **options):
     """Code without the projection."""
     with monkeypatch.context() as patch:
-        patch.setattr("pointillist.solvers.encoding.filter_span", lambda filters: None)
+        patch.setattr("pointillist.solvers.encoding.in_span", lambda *problem: None)
         return pt.encode(*args, **options)
 
 
@@ -163,7 +163,7 @@ def test_the_largest_penalty_is_the_same(monkeypatch):
     filters = low_rank(rng, 3, 1, 24, (16,))
     signals = sparse_signals(rng, filters, 2, (300,))
     found = pt.max_penalty(signals, filters, channels=True)
-    monkeypatch.setattr("pointillist.solvers.encoding.filter_span", lambda filters: None)
+    monkeypatch.setattr("pointillist.solvers.encoding.in_span", lambda *problem: None)
     assert found == pytest.approx(pt.max_penalty(signals, filters, channels=True), rel=1e-12)
 
 
@@ -181,7 +181,7 @@ def test_many_patterns_are_found_by_more_mixtures():
     span = filter_span(filters)
     assert span.basis.shape == (60, 30)
     np.testing.assert_allclose(span.basis.T @ span.basis, np.eye(30), atol=1e-12)
-    whole = np.einsum("pr,krt->kpt", span.basis, span.projected)
+    whole = np.einsum("pr,krt->kpt", span.basis, span.filters)
     np.testing.assert_allclose(whole, filters, atol=1e-13)
     assert span.lost < 1e-13
 

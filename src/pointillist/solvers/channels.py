@@ -12,7 +12,6 @@ the filters QᵀD: 200 channels and 5 filters of rank one become 5 channels, wha
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from pointillist.arrays import as_cupy, is_mapped, is_resident, scratch, walked
 from pointillist.kernels.projection import project, take_product
 from pointillist.parallel import one_blas_thread
-from pointillist.problem import Problem, inner
+from pointillist.problem import Problem
 from pointillist.sampling import generator
 from pointillist.solvers.base import Result
 
@@ -35,23 +34,10 @@ class Tuning:
     lost: int = 64
     """Units of rounding, beside its norm, that may be lost of a filter."""
     large_terms: float = 16.0
-    """Terms that are so many times the root of the objective lose digits of it by rounding."""
+    """Terms that are so many times the root of the objective lose digits of it by rounding: all channels are needed then."""
 
 
 TUNING = Tuning()
-
-
-@dataclass(frozen=True, eq=False)
-class Split:
-    """What filters reach of a signal, and how much they do not."""
-
-    inside: NDArray  # Qᵀx, (rank, *space)
-    energy: NDArray  # of x − Q Qᵀx, summed over channels, (*space)
-
-    @cached_property
-    def reached(self) -> NDArray:
-        """The energy of Qᵀx, summed over channels, (*space)."""
-        return _energies(self.inside)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,79 +46,17 @@ class Span:
 
     Attributes
     ----------
-    filters : (n_filters, channels, *size) array
     basis : (channels, rank) float64 array
         Orthonormal columns.
-    inside : (n_filters, rank, samples) float64 array
+    filters : (n_filters, rank, *size) array
         The filters in the span.
-    missed : float
-        The largest norm of what a filter has besides.
+    lost : float
+        A bound of the norm of what a filter loses by being projected and rounded.
     """
 
-    filters: NDArray
     basis: NDArray
-    inside: NDArray
-    missed: float
-
-    @cached_property
-    def projected(self) -> NDArray:
-        """The filters in the span, (n_filters, rank, *size)."""
-        return self.inside.reshape(len(self.filters), -1, *self.filters.shape[2:]).astype(self.filters.dtype)
-
-    @cached_property
-    def norms(self) -> NDArray:
-        """Norms of the filters in the span."""
-        return _norms(self.inside)
-
-    @cached_property
-    def lost(self) -> float:
-        """A bound of the norm of what a filter loses by being projected and rounded."""
-        rounded = self.inside - self.projected.reshape(self.inside.shape)
-        return self.missed + float(np.max(_norms(rounded)))
-
-    def split(self, signal: NDArray, dtype: np.dtype) -> Split:
-        """Qᵀx for a signal x (channels, *space), in a file where it is in one, and the energy of what is left of it."""
-        if is_resident(signal):
-            return _split_on_device(as_cupy(self.basis.astype(dtype)), signal.astype(dtype, copy=False))
-        inside = scratch(signal, (self.basis.shape[1], *signal.shape[1:]), dtype)
-        energy = np.empty(signal.shape[1:])
-        if not is_mapped(signal):
-            project(self.basis, _flat(signal), _flat(inside), energy.reshape(-1))
-            return Split(inside, energy)
-        for band in walked(signal, inside):
-            here = np.ascontiguousarray(signal[band], dtype)
-            part, left = np.empty((self.basis.shape[1], *here.shape[1:]), dtype), np.empty(here.shape[1:])
-            project(self.basis, _flat(here), _flat(part), left.reshape(-1))
-            inside[band], energy[band[1:]] = part, left
-        return Split(inside, energy)
-
-    def less(self, signal: NDArray, inside: NDArray, weights: NDArray | None) -> NDArray:
-        """w x − Q y for a signal x (channels, *space) and y in the span, in a file where the signal is in one."""
-        basis = self.basis.astype(inside.dtype)
-        if is_resident(signal):
-            taken = (as_cupy(basis) @ inside.reshape(len(inside), -1)).reshape(signal.shape)
-            return (signal if weights is None else weights * signal) - taken
-        out = scratch(signal, signal.shape, inside.dtype)
-        for band in walked(signal, out, inside) if is_mapped(signal) else [(slice(None),)]:
-            here = signal[band] if weights is None else weights[band] * signal[band]
-            here, part = np.ascontiguousarray(here, inside.dtype), np.ascontiguousarray(inside[band])
-            left = np.empty_like(here) if is_mapped(signal) else out
-            take_product(basis, _flat(part), _flat(here), _flat(left))
-            if left is not out:
-                out[band] = left
-        return out
-
-
-def _flat(array: NDArray) -> NDArray:
-    return array.reshape(len(array), -1)
-
-
-def _split_on_device(basis: Any, signal: Any) -> Split:
-    flat = _flat(signal)
-    inside = basis.T @ flat
-    outside = flat - basis @ inside
-    energy = np.einsum("ct,ct->t", outside, outside)
-    return Split(inside.reshape(-1, *signal.shape[1:]), energy.reshape(signal.shape[1:]))
+    filters: NDArray
+    lost: float
 
 
 def filter_span(filters: NDArray) -> Span | None:
@@ -156,66 +80,86 @@ def filter_span(filters: NDArray) -> Span | None:
         # Mixtures carry rounding of the largest of them; one more turn through the columns leaves that behind.
         basis = np.linalg.qr((flat @ (flat.transpose(0, 2, 1) @ left[:, :rank])).sum(axis=0))[0]
         inside = basis.T @ flat
-        rest = basis @ inside
-    rest -= flat
-    missed, norms = (np.sqrt(np.einsum("kcs,kcs->k", one, one)) for one in (rest, flat))
-    if not np.all(missed <= TUNING.lost * unit * norms):
+        missed = _norms(basis @ inside - flat)
+    if not np.all(missed <= TUNING.lost * unit * _norms(flat)):
         return None
-    return Span(filters, basis, inside, float(np.max(missed)))
+    rounded = inside.astype(filters.dtype)
+    lost = float(np.max(missed)) + float(np.max(_norms(inside - rounded)))
+    return Span(basis, rounded.reshape(len(filters), rank, *filters.shape[2:]), lost)
 
 
-def differs_by_channel(weights: NDArray | None, axis: int) -> bool:
-    """True if weights differ between channels, which lie along an axis."""
-    if weights is None or weights.shape[axis] == 1:
-        return False
-    others = weights[:, 1:] != weights[:, :1] if axis == 1 else weights[1:] != weights[:1]
-    return bool(others.any())
+def in_span(problem: Problem, signals: list[NDArray]) -> Projection | None:
+    """Bring a problem into the span of its filters, where that has fewer channels and all channels have one weight."""
+    weights, axis = problem.weights, int(problem.has_own_weights)
+    span = filter_span(problem.filters)
+    if span is None:
+        return None
+    if weights is not None and bool((weights != weights.take([0], axis)).any()):
+        return None
+    return Projection(span, problem, signals)
 
 
-@dataclass(frozen=True, eq=False)
 class Projection:
     """Signals in the span of their filters, and the way back.
 
     Attributes
     ----------
-    span : Span
-    problem : Problem
-        Its weights are the same in all channels.
-    signals : list of (channels, *space) arrays
+    smaller : Problem
+        That of the signals in the span; its constants are ½ Σ w x² over what no filter reaches.
+    inside : list of (rank, *space) arrays
+        Qᵀx of each signal, in a file where it is in one.
+    outside : list of (*space) float64 arrays
+        The energy of x − Q Qᵀx, summed over channels.
     """
 
-    span: Span
-    problem: Problem
-    signals: list[NDArray]
-
-    @cached_property
-    def smaller(self) -> Problem:
-        """The problem of the signals in the span."""
-        rank, weights = self.span.basis.shape[1], self.problem.weights
+    def __init__(self, span: Span, problem: Problem, signals: list[NDArray]) -> None:
+        self.span, self.problem, self.signals = span, problem, signals
+        rank, weights = span.basis.shape[1], problem.weights
+        split = [self._split(signal) for signal in signals]
+        self.inside, self.outside = [inside for inside, _ in split], [outside for _, outside in split]
         if weights is not None:
-            weights = weights[:, :rank] if self.problem.has_own_weights else weights[:rank]
-        return replace(
-            self.problem,
-            filters=self.span.projected,
-            geometry=replace(self.problem.geometry, channels=rank),
+            weights = weights[:, :rank] if problem.has_own_weights else weights[:rank]
+        self.smaller = replace(
+            problem,
+            filters=span.filters,
+            geometry=replace(problem.geometry, channels=rank),
             weights=weights,
-            constants=self.constants,
+            constants=np.array([0.5 * float(self._times(i, one).sum()) for i, one in enumerate(self.outside)]),
         )
 
-    @cached_property
-    def splits(self) -> list[Split]:
-        """Each signal split into what filters reach and what they do not."""
-        return [self.span.split(signal, self.problem.filters.dtype) for signal in self.signals]
+    def _split(self, signal: NDArray) -> tuple[Any, Any]:
+        """Qᵀx for a signal x (channels, *space), and the energy of what is left of it."""
+        basis, dtype = self.span.basis, self.problem.filters.dtype
+        if is_resident(signal):
+            basis, flat = as_cupy(basis.astype(dtype)), _flat(signal.astype(dtype, copy=False))
+            within = basis.T @ flat
+            left = flat - basis @ within
+            energies = np.einsum("ct,ct->t", left, left)
+            return within.reshape(-1, *signal.shape[1:]), energies.reshape(signal.shape[1:])
+        inside = scratch(signal, (basis.shape[1], *signal.shape[1:]), dtype)
+        outside = np.empty(signal.shape[1:])
+        for band in walked(signal, inside) if is_mapped(signal) else [(slice(None),)]:
+            here = np.ascontiguousarray(signal[band], dtype)
+            part, rest = np.empty((len(inside), *here.shape[1:]), dtype), np.empty(here.shape[1:])
+            project(basis, _flat(here), _flat(part), rest.reshape(-1))
+            inside[band], outside[band[1:]] = part, rest
+        return inside, outside
 
-    @property
-    def inside(self) -> list[NDArray]:
-        """The signals in the span, (rank, *space) each."""
-        return [split.inside for split in self.splits]
-
-    @cached_property
-    def constants(self) -> NDArray:
-        """½ Σ w x² over what no filter reaches, for each signal, in float64."""
-        return np.array([0.5 * float(self._times(i, split.energy).sum()) for i, split in enumerate(self.splits)])
+    def _without(self, signal: NDArray, fit: NDArray, weights: NDArray | None) -> NDArray:
+        """w x − Q y for a signal x (channels, *space) and y = `fit` in the span, in a file where the signal is in one."""
+        basis = self.span.basis.astype(fit.dtype)
+        if is_resident(signal):
+            taken = (as_cupy(basis) @ _flat(fit)).reshape(signal.shape)
+            return (signal if weights is None else weights * signal) - taken
+        out = scratch(signal, signal.shape, fit.dtype)
+        for band in walked(signal, out, fit) if is_mapped(signal) else [(slice(None),)]:
+            here = signal[band] if weights is None else weights[band] * signal[band]
+            here, part = np.ascontiguousarray(here, fit.dtype), np.ascontiguousarray(fit[band])
+            left = np.empty_like(here) if is_mapped(signal) else out
+            take_product(basis, _flat(part), _flat(here), _flat(left))
+            if left is not out:
+                out[band] = left
+        return out
 
     def _times(self, i: int, energy: NDArray, power: int = 1) -> NDArray:
         """Energies (*space) of signal i, in float64, times a power of the weights."""
@@ -223,59 +167,47 @@ class Projection:
         return energy.astype(np.float64) if weights is None else weights[0].astype(np.float64) ** power * energy
 
     def restore(self, result: Result) -> Result:
-        """The result for the signals as they were; the gap has room for what was lost by rounding.
+        """The result for the signals as they were; the gap has room for what was lost by rounding."""
+        residuals = []
+        for i, (signal, inside, left) in enumerate(zip(self.signals, self.inside, result.residuals, strict=True)):
+            weights = self.problem.weights_of(i)
+            fit = (inside if weights is None else weights[:1] * inside) - left
+            residuals.append(self._without(signal, fit.astype(left.dtype, copy=False), weights))
+        gaps = result.gap + [self.rounding(i, result) for i in range(len(residuals))]
+        return replace(result, residuals=residuals, gap=gaps)
 
-        Where a fit is so much larger than what it leaves that rounding is seen, codes are valued in all channels.
+    def rounding(self, i: int, result: Result) -> float:
+        """How much the gap of signal i, relative to its objective, can have grown by rounding.
+
+        It is infinite where a fit is so much larger than what it leaves that the objective itself loses digits.
         """
-        residuals, gaps, objectives = [], np.empty(len(self.signals)), result.objective.copy()
-        for i, (signal, split) in enumerate(zip(self.signals, self.splits, strict=True)):
-            left, weights = result.residuals[i], self.problem.weights_of(i)
-            fit = (split.inside if weights is None else weights[:1] * split.inside) - left
-            gaps[i] = result.gap[i] + self.rounding(i, left, float(result.objective[i]))
-            indices, values = result.codes.indices[i], result.codes.values[i]
-            if not is_resident(signal) and self._terms(i, indices, values) > TUNING.large_terms * np.sqrt(
-                objectives[i]
-            ):
-                objectives[i], whole = self._valued(i, indices, values)
-                residuals.append(whole.astype(left.dtype))
-            else:
-                residuals.append(self.span.less(signal, fit.astype(left.dtype, copy=False), weights))
-        return replace(result, residuals=residuals, gap=gaps, objective=objectives)
-
-    def _terms(self, i: int, indices: NDArray, values: NDArray) -> float:
-        """The size of what a residual of signal i is the difference of: the signal in the span, and filters times codes."""
-        norms = self.span.norms[indices // self.problem.geometry.n_positions]
-        return float(np.linalg.norm(norms * values)) + float(np.sqrt(self.splits[i].reached.sum()))
-
-    def _valued(self, i: int, indices: NDArray, values: NDArray) -> tuple[float, NDArray]:
-        """The objective of codes of signal i and what they leave of it, in all channels and float64."""
-        weights = self.problem.weights_of(i)
-        difference = self.signals[i] - self.problem.operator.synthesise_exactly(indices, values)
-        residual = difference if weights is None else weights * difference
-        price = inner(self.problem.penalty_at(indices), np.abs(values))
-        return 0.5 * inner(residual, difference) + price + self.problem.constant_of(i), residual
-
-    def rounding(self, i: int, left: NDArray, objective: float) -> float:
-        """How much the gap, relative to the objective, can have grown by rounding; `left` is the residual in the span."""
+        objective, left, outside = float(result.objective[i]), result.residuals[i], self.outside[i]
         if objective == 0:
             return 0.0
         unit = float(np.finfo(self.problem.filters.dtype).eps) / 2
-        size, split, weights = self.problem.geometry.filter, self.splits[i], self.problem.weights_of(i)
+        size, weights, reached = self.problem.geometry.filter, self.problem.weights_of(i), _energies(self.inside[i])
+        if not is_resident(outside):
+            norms = _norms(self.span.filters)[result.codes.indices[i] // self.problem.geometry.n_positions]
+            terms = np.linalg.norm(norms * result.codes.values[i]) + np.sqrt(reached.sum())
+            if terms > TUNING.large_terms * np.sqrt(objective):
+                return np.inf
         largest = 1.0 if weights is None else max(float(weights.max()), 1.0)
-        residual = self._times(i, split.energy, 2) + _energies(left)
-        inside = split.reached
         # A residual that correlates with a filter by this much more than λ is scaled down to be dual feasible, and the
         # dual objective, which is concave, loses no larger share.
-        moved = 1.01 * self.span.lost * _largest_box(residual, size)
-        moved += (self.smaller.largest_norm + self.span.lost) * unit * largest * _largest_box(inside, size)
+        moved = 1.01 * self.span.lost * _largest_box(self._times(i, outside, 2) + _energies(left), size)
+        moved += (self.smaller.largest_norm + self.span.lost) * unit * largest * _largest_box(reached, size)
         # The energy outside is the difference of two sums over channels in float64.
-        differs = self.problem.geometry.channels * 2.0**-53 * largest * float((split.energy + inside).sum())
-        change = differs + 2 * unit * np.sqrt(2 * objective * largest) * np.sqrt(float(inside.sum()))
+        differs = self.problem.geometry.channels * 2.0**-53 * largest * float((outside + reached).sum())
+        change = differs + 2 * unit * np.sqrt(2 * objective * largest) * np.sqrt(float(reached.sum()))
         return float(moved / self.problem.smallest_penalty + change / objective)
 
 
+def _flat(array: NDArray) -> NDArray:
+    return array.reshape(len(array), -1)
+
+
 def _norms(filters: NDArray) -> NDArray:
-    return np.linalg.norm(filters.reshape(len(filters), -1).astype(np.float64), axis=1)
+    return np.linalg.norm(_flat(filters).astype(np.float64), axis=1)
 
 
 def _energies(array: NDArray) -> NDArray:

@@ -27,7 +27,7 @@ from pointillist.reprs import shown
 from pointillist.sampling import ALL, Draws, Sampling, as_draws, draw_sample, seed_from
 from pointillist.solvers.admm import FrequencyADMM, SampledADMM
 from pointillist.solvers.base import Result, Solver, Status, merge_results
-from pointillist.solvers.channels import Projection, Span, differs_by_channel, filter_span
+from pointillist.solvers.channels import in_span
 from pointillist.solvers.coordinate_descent import CoordinateDescent
 from pointillist.solvers.large_signals import Progress, by_tiles
 from pointillist.solvers.on_device import DeviceDescent, decode_resident, of_kind
@@ -204,7 +204,9 @@ def encode_signals(
     filters = filters.astype(dtype, copy=False)
     results, places = [], []
     done, total = 0.0, sum(signal.size for signal in signals)
-    for members, scale in by_scale(signals, filters, weights, penalty, solver):
+    rescaled = getattr(solver, "rescaled", lambda power: solver)
+    in_units = rescaled(1) is not solver  # some setting is in units of w ‖d‖²
+    for members, scale in by_scale(signals, filters, weights, penalty, alike=in_units):
         geometry = Geometry(signals[members[0]].shape[1:], filters.shape[2:], filters.shape[1], boundary)
         own = None
         if weights is not None:  # one array where all share it, so that solvers can share their factors
@@ -225,8 +227,16 @@ def encode_signals(
         begin = None if start is None else scale.start(start[members], dtype)
         share = sum(signal.size for signal in chosen) / total
         settled = None if progress is None else (lambda part, done=done, share=share: progress(done + share * part))
-        span = None if geometry.channels == 1 else filter_span(problem.filters)
-        found = solve(scale.solver(solver), span, problem, chosen, begin, n_jobs, settled)
+        coder, projection = rescaled(scale.curvature), in_span(problem, chosen)
+        if projection is None:
+            found = _solve(coder, problem, chosen, begin, n_jobs, settled)
+        else:
+            inside = _solve(coder, projection.smaller, projection.inside, begin, n_jobs, settled)
+            found, tol = projection.restore(inside), getattr(coder, "tol", np.inf)
+            if np.any((found.gap > tol) & (inside.gap <= tol)) or np.any(np.isinf(found.gap)):
+                # Where rounding hides whether an answer is good enough, the last steps are made in all channels.
+                begin = found.codes if getattr(coder, "takes_start", False) else None
+                found = _solve(coder, problem, chosen, begin, n_jobs, None)
         results.append(scale.restored(found, members))
         places.append(members)
         done += share
@@ -235,34 +245,23 @@ def encode_signals(
     return merge_results(results, places)
 
 
-def solve(
+def _solve(
     solver: Solver,
-    span: Span | None,
     problem: Problem,
     signals: list[NDArray],
     start: SparseCodes | None,
     n_jobs: int,
     progress: Progress | None,
 ) -> Result:
-    """Solve a problem, in the span of its filters where that has fewer channels and the weights allow it."""
-    if span is None or differs_by_channel(problem.weights, int(problem.has_own_weights)):
-        coder = by_tiles(solver, problem, progress)
-        found = coder.solve(coder.prepare(problem), signals, n_jobs=n_jobs, start=start)
-        if not isinstance(found, Result) or len(found.statuses) != len(signals):
-            raise TypeError(
-                f"solver {type(solver).__name__}: solve must return a Result for all {len(signals)} signals, as certify "
-                f"makes it, got {shown(found)}"
-            )
-        return found
-    projection = Projection(span, problem, signals)
-    inside = solve(solver, None, projection.smaller, projection.inside, start, n_jobs, progress)
-    found = projection.restore(inside)
-    tol = getattr(solver, "tol", np.inf)
-    if not np.any((inside.gap <= tol) & (found.gap > tol)):
-        return found
-    # Where rounding hides whether an answer is good enough, the last steps are made outside of the span.
-    begin = found.codes if getattr(solver, "takes_start", False) else None
-    return solve(solver, None, problem, signals, begin, n_jobs, None)
+    """Solve a problem as it is, by tiles where signals are large and the solver can."""
+    coder = by_tiles(solver, problem, progress)
+    found = coder.solve(coder.prepare(problem), signals, n_jobs=n_jobs, start=start)
+    if not isinstance(found, Result) or len(found.statuses) != len(signals):
+        raise TypeError(
+            f"solver {type(solver).__name__}: solve must return a Result for all {len(signals)} signals, as certify "
+            f"makes it, got {shown(found)}"
+        )
+    return found
 
 
 def warn_unless_converged(result: Result) -> None:
@@ -316,7 +315,7 @@ def max_penalty(
     """
     check_arguments(boundary=boundary, channels=channels, nonnegative=nonnegative)
     arrays, bank, seen = trusted(signals, filters, weights, channels=channels)
-    factors, span = np.empty(len(arrays)), filter_span(bank)
+    factors = np.empty(len(arrays))
     for members in group_by_shape(arrays):
         own = None if seen is None else np.stack([seen[i] for i in members])
         geometry = Geometry(arrays[members[0]].shape[1:], bank.shape[2:], bank.shape[1], boundary)
@@ -328,8 +327,8 @@ def max_penalty(
             nonnegative=nonnegative,
         )
         some = [arrays[i] for i in members]
-        if span is not None and not differs_by_channel(own, 1):
-            projection = Projection(span, problem, some)
+        projection = in_span(problem, some)
+        if projection is not None:
             problem, some = projection.smaller, projection.inside
         factors[members] = lambda_max(problem, some)
     if not np.isfinite(factors).all():
