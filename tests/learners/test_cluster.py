@@ -1,6 +1,5 @@
 """Tests of learning on a Dask cluster: the bits of one process, whatever happens to the workers."""
 
-import asyncio
 import os
 import signal
 import sys
@@ -15,7 +14,7 @@ from pointillist.cli.app import run
 from pointillist.data.sources import ArraySource, NpySource, UnreadBatch
 from pointillist.errors import UnreadableFileError
 from pointillist.learners import cluster as clusters
-from pointillist.learners.cluster import connect, join, local_cluster, split, tell
+from pointillist.learners.cluster import connect, join, local_cluster, split
 from pointillist.validation import Batch
 
 distributed = pytest.importorskip("distributed")
@@ -97,54 +96,6 @@ def test_filters_of_low_rank_are_those_of_one_process(client):
     there = fit(signals, client, **settings)
     assert_same(there, fit(signals, **settings))
     assert np.all(np.linalg.svd(there.filters_, compute_uv=False)[:, 2:] < 1e-12)
-
-
-@pytest.mark.parametrize("kind", ["array", "file", "damaged"])
-def test_large_batches_are_summed_by_the_workers(client, signals, file, kind, monkeypatch):
-    """The codes stay there and sums come back: one process to rounding, and the same bits every time."""
-    settings = {"n_filters": 2, "filter_size": 3, "batch_size": 7, "penalty": np.array([0.3, 0.4])}
-    settings["fit_with"] = {} if kind == "array" else {"on_error": "skip"}
-    given = {"array": signals, "file": file, "damaged": Damaged(signals)}[kind]
-    # As if signals were small beside the statistics.
-    monkeypatch.setattr(clusters, "TUNING", clusters.Tuning(returned=0.1, worth=0))
-    pieces, add_to = [], clusters.RemoteCodes.add_to
-
-    def watched(self, state, counts):
-        pieces.append(len(self.parts))
-        add_to(self, state, counts)
-
-    monkeypatch.setattr(clusters.RemoteCodes, "add_to", watched)
-    alone, there, again = fit(given, **settings), fit(given, client, **settings), fit(given, client, **settings)
-    assert len(pieces) == 4
-    assert min(pieces) > 1
-    np.testing.assert_array_equal(there.filters_, again.filters_)
-    np.testing.assert_allclose(there.filters_, alone.filters_, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(there.usage_, alone.usage_, rtol=1e-10)
-    for ours, theirs in zip(there.history_, alone.history_, strict=True):
-        assert (ours["nnz"], ours["n_seen"], ours["replaced"]) == (theirs["nnz"], theirs["n_seen"], theirs["replaced"])
-        np.testing.assert_allclose([ours["objective"], ours["gap"]], [theirs["objective"], theirs["gap"]], rtol=1e-8)
-    assert there.skipped_ == alone.skipped_
-
-
-@pytest.mark.parametrize("window", [None, 160])
-def test_workers_that_sum_leave_outliers_out(client, signals, file, window, monkeypatch):
-    """Errors of windows come back, and the workers are told which of them count."""
-    monkeypatch.setattr(clusters, "TUNING", clusters.Tuning(returned=0.1, worth=0))
-    robust = pt.Robust(fraction=0.3, window=window)
-    settings = {"n_filters": 2, "filter_size": 3, "batch_size": 7, "robust": robust}
-    alone = fit(signals, **settings)
-    for given in (signals, file):
-        there = fit(given, client, **settings)
-        np.testing.assert_allclose(there.filters_, alone.filters_, rtol=0, atol=1e-10)
-        np.testing.assert_allclose(there.usage_, alone.usage_, rtol=1e-10)
-        for ours, theirs in zip(there.history_, alone.history_, strict=True):
-            assert ours["outliers"] == theirs["outliers"] > 0
-            assert ours["nnz"] == theirs["nnz"]
-            np.testing.assert_allclose(
-                [ours["objective"], ours["gap"]], [theirs["objective"], theirs["gap"]], rtol=1e-8
-            )
-        if given is signals:
-            np.testing.assert_array_equal(there.outliers_["signal"], alone.outliers_["signal"])
 
 
 def test_an_iterator_is_read_by_the_client(client, signals):
@@ -246,7 +197,6 @@ def test_pieces_hold_every_signal_once_and_in_order(length, count):
     pieces = split(part, count)
     assert len(pieces) == min(max(count, 1), length)
     assert [i for piece in pieces for i in piece.indices] == list(part.indices)
-    assert [piece.offset for piece in pieces] == [10 + piece.indices[0] - 20 for piece in pieces]
     batch = Batch([np.full((1, 3), float(i)) for i in range(length)], None)
     again = join(split(batch, count))
     assert [signal[0, 0] for signal in again.signals] == list(range(length))
@@ -265,41 +215,3 @@ def test_a_local_cluster_listens_on_the_loopback_address_only(client):
     addresses = [info["address"], *info["workers"], *(worker["nanny"] for worker in info["workers"].values())]
     assert len(addresses) == 5
     assert all(address.startswith("tcp://127.0.0.1:") for address in addresses)
-
-
-class Losing:
-    """A client whose workers answer in turn as they are told to."""
-
-    def __init__(self, *answers):
-        self.answers, self.waited = list(answers), 0
-
-    def nthreads(self):
-        return {"tcp://a:1": 1, "tcp://b:2": 1}
-
-    def wait_for_workers(self, count, timeout):
-        self.waited += 1
-
-    async def scatter(self, values, workers, **settings):
-        answer = self.answers.pop(0)
-        if answer is None:
-            await asyncio.sleep(60)
-        if isinstance(answer, Exception):
-            raise answer
-        return {key: (value, *workers) for key, value in values.items()}
-
-    def sync(self, function, *arguments):
-        return asyncio.run(function(*arguments))
-
-
-def test_workers_lost_while_they_are_told_something(monkeypatch):
-    """Dask's own way raises CommClosedError, an OSError, or waits for ever where a worker dies meanwhile."""
-    lost = OSError("Stream is closed")
-    assert tell(Losing(lost, "told"), "brief") == ("brief", "tcp://b:2")
-    assert tell(Losing("told", None), "brief", patience=0.05) == ("brief", "tcp://a:1")
-    twice = Losing(lost, None, KeyError("tcp://a:1"), "told")
-    assert tell(twice, "brief", patience=0.05) == ("brief", "tcp://b:2")
-    assert twice.waited == 1
-    with pytest.raises(ConnectionError, match="lost all its workers 5 times"):
-        tell(Losing(*[lost] * 10), "brief")
-    with pytest.raises(TypeError, match="cannot be sent"):
-        tell(Losing(lost, TypeError("cannot be sent")), "brief")

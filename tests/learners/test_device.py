@@ -9,7 +9,7 @@ import pytest
 
 import pointillist as pt
 from pointillist.cuda.device import Device
-from pointillist.dictionary.statistics import DeviceStatistics, ToeplitzStatistics
+from pointillist.dictionary.statistics import CodedBatch, DeviceStatistics, ToeplitzStatistics
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners.estimators import training_step
 from pointillist.solvers import on_device as learning
@@ -131,7 +131,8 @@ def test_the_objective_is_the_cpus(monkeypatch):
     state = step.start(batch, 0)
     state.filters = state.filters * np.float32(1.5)  # feasible or not is no matter here
     result = encode(signals, state.filters[:, 0], np.linspace(0.5, 1, 6), weights=weights)
-    ours = state.statistics.objectives(step.codes(batch, result).coded, state.filters, state.penalty)
+    coded = CodedBatch(batch.signals, batch.weights, result.codes, result.residuals)
+    ours = state.statistics.objectives(coded, state.filters, state.penalty)
     np.testing.assert_allclose(ours, result.objective, rtol=1e-6)
 
 

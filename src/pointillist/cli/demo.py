@@ -87,21 +87,20 @@ def _compile() -> None:
 
     That is a step of a throw-away learner with made-up codes.
     """
+    from dataclasses import replace
+
     import numpy as np
 
-    from pointillist.dictionary.statistics import CodedBatch
     from pointillist.kernels.precompile import end_compiling, is_compiling
     from pointillist.learners.estimators import training_step
-    from pointillist.learners.step import LocalCodes
 
     if is_compiling():
         step = training_step(pt.OnlineCSC(8, FILTER_SIZE))
         batch = step.check(np.random.default_rng(0).standard_normal((1, 3 * FILTER_SIZE, 3 * FILTER_SIZE), np.float32))
         state = step.start(batch, 0)
-        pt.encode(batch.signals[0], state.filters[:, 0], 1e6)  # scans, and nothing to sweep over
+        result = pt.encode(batch.signals[0], state.filters[:, 0], 1e6)  # scans, and nothing to sweep over
         codes = pt.SparseCodes([np.arange(2)], [np.ones(2, np.float32)], [(3 * FILTER_SIZE,) * 2], 8)
-        coded = CodedBatch(batch.signals, None, codes, batch.signals, step.boundary)
-        step.learn(state, LocalCodes(coded, 0.0), np.ones(1), 0.0)
+        step.learn(state, batch, replace(result, codes=codes), np.ones(1), 0.0)
         end_compiling()
 
 

@@ -138,7 +138,9 @@ class Windows:
         return np.stack([*firsts, *ends], axis=1)
 
     def outside(self, chosen: NDArray) -> NDArray:
-        """(cells along each axis) whether a cell lies in none of the chosen windows, and samples of it were seen."""
+        """(cells along each axis) True for cells that lie in none of the chosen windows; unseen ones count where none is."""
+        if not chosen.any():
+            return np.ones(self.costs.shape, bool)
         for axis, count in enumerate(self.costs.shape):
             if count > 1:
                 sides = [(1, 1) if a == axis else (0, 0) for a in range(chosen.ndim)]

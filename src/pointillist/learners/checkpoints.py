@@ -27,7 +27,7 @@ from pointillist.dictionary.statistics import statistics_shapes
 from pointillist.dictionary.update import FilterUpdate
 from pointillist.errors import CheckpointError, ModelFileError
 from pointillist.kernels.compiling import environment
-from pointillist.learners.step import LearnerState, Ridge, Step, WindowRecord
+from pointillist.learners.step import LearnerState, Ridge, Step, WindowRecord, outlier_table
 from pointillist.sampling import Draws
 from pointillist.solvers.encoding import SOLVERS
 from pointillist.storage import CheckpointFolder, Stored, check_filters, own_version
@@ -71,9 +71,10 @@ def pack(learner: Any, *, statistics: bool) -> tuple[dict[str, Any], dict[str, N
     if state is not None and statistics:
         arrays |= {STATISTICS + name: np.asarray(array) for name, array in state.statistics.arrays().items()}
     if hasattr(learner, "outliers_"):
-        windows = WindowRecord.of(learner.outliers_) if state is None else state.windows
-        ndim = learner.filters_.ndim - 1 - bool(learner.channels)
-        arrays |= {WINDOWS + name: array for name, array in windows.arrays(ndim).items()}
+        record = WindowRecord(np.zeros(0), learner.outliers_) if state is None else state.windows
+        left = record.left
+        arrays[WINDOWS + "errors"], arrays[WINDOWS + "left"] = record.errors, left["error"].copy()
+        arrays[WINDOWS + "places"] = np.column_stack([left["signal"], left["start"], left["stop"]])
     metadata = {
         "class": type(learner).__name__,
         "parameters": parameters,
@@ -88,7 +89,10 @@ def unpack_state(step: Step, stored: Stored) -> LearnerState:
     """The state that `pack` gave, from a file that was checked; its statistics are empty where the file holds none."""
     arrays, facts = stored.arrays, stored.metadata
     filters = arrays["filters"] if step.channels else arrays["filters"][:, None]
-    penalty, history = arrays["penalty"], read_history(arrays)
+    penalty, history, windows = arrays["penalty"], read_history(arrays), WindowRecord.empty(filters.ndim - 2)
+    if WINDOWS + "left" in arrays:
+        table = outlier_table(arrays[WINDOWS + "places"], arrays[WINDOWS + "left"])
+        windows = WindowRecord(arrays[WINDOWS + "errors"], table)
     return LearnerState(
         filters=filters,
         penalty=float(penalty) if penalty.ndim == 0 else penalty,
@@ -100,7 +104,7 @@ def unpack_state(step: Step, stored: Stored) -> LearnerState:
         seconds=history[-1]["seconds"] if history else 0.0,
         usage=arrays["usage"],
         history=history,
-        windows=WindowRecord(**_named(arrays, WINDOWS)),
+        windows=windows,
     )
 
 

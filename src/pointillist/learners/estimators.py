@@ -43,8 +43,8 @@ from pointillist.dictionary.statistics import statistics_device
 from pointillist.dictionary.update import FilterUpdate
 from pointillist.kernels.compiling import working_time
 from pointillist.learners.checkpoints import Checkpoints, Keeper, resumed_state
-from pointillist.learners.cluster import RemoteCodes, coded_steps, connect
-from pointillist.learners.step import LearnerState, Learning, LocalCodes, Ridge, Step, WindowRecord
+from pointillist.learners.cluster import coded_steps, connect
+from pointillist.learners.step import LearnerState, Learning, Ridge, Step, WindowRecord
 from pointillist.parallel import effective_jobs
 from pointillist.reprs import filters_in_words, is_same, short, shown
 from pointillist.sampling import Sampling, seed_from
@@ -306,7 +306,8 @@ def publish(learner: ConvolutionalLearner, state: LearnerState) -> None:
     learner.penalty_ = state.penalty
     learner.__dict__.pop("outliers_", None)
     if learner.robust is not None:
-        learner.outliers_ = state.windows.table(state.filters.ndim - 2)
+        left = state.windows.left
+        learner.outliers_ = left[np.argsort(left["signal"], kind="stable")]
 
 
 def training_step(learner: BatchCSC | OnlineCSC, *, shared: bool = False) -> Step:
@@ -524,10 +525,10 @@ class BatchCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are n
         for _ in range(self.max_iter):
             begin = working_time()
             state.statistics, state.usage = step.empty(state.filters.shape), np.zeros(len(state.filters))
-            state.windows = WindowRecord()
+            state.windows = WindowRecord.empty(state.filters.ndim - 2)
             result = step.encode(state, batch, codes)
             codes = result.codes
-            info = step.learn(state, step.codes(batch, result), np.ones(len(batch)), begin)
+            info = step.learn(state, batch, result, np.ones(len(batch)), begin)
             judged = None if held_out is None else step.objective(state, held_out)
             if self._record(state, info, callbacks, judged) or _settled(state.history, min_change):
                 break
@@ -725,8 +726,8 @@ class OnlineCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are 
         keeper = None if checkpoint is None else Keeper(checkpoint, self, feed)
         stop = False
         with closing(self._coded(step, feed, cluster, keep_place=keeper is not None)) as coded:
-            for begin, codes in coded:
-                info = step.learn(state, codes, signal_counts(self.update, state.n_seen, len(codes)), begin)
+            for begin, batch, result in coded:
+                info = step.learn(state, batch, result, signal_counts(self.update, state.n_seen, len(batch)), begin)
                 due = held_out is not None and state.step % validation_every == 0
                 judged = step.objective(state, held_out) if held_out is not None and due else None
                 stop = self._record(state, info, callbacks, judged)
@@ -761,22 +762,22 @@ class OnlineCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are 
             self.state_ = step.start(batch, seed_from(self.random_state))
             self._note_features(X, batch)
         state, begin = self.state_, working_time()
-        codes = step.codes(batch, step.encode(state, batch))
-        self._record(state, step.learn(state, codes, signal_counts(self.update, state.n_seen, len(batch)), begin))
+        result, counts = step.encode(state, batch), signal_counts(self.update, state.n_seen, len(batch))
+        self._record(state, step.learn(state, batch, result, counts, begin))
         return self
 
     def _coded(
         self, step: Step, feed: Feed, cluster: Any, *, keep_place: bool
-    ) -> Generator[tuple[float, LocalCodes | RemoteCodes], None, None]:
-        """Yield for each batch when its step began, and its codes for the filters that ``state_`` has by then."""
+    ) -> Generator[tuple[float, Batch, Result], None, None]:
+        """Yield for each batch when its step began, the batch, and its codes for the filters that ``state_`` has by then."""
         if cluster is not None:
             with connect(cluster) as client:
-                yield from coded_steps(client, step, self.batch_size, feed, self.state_)
+                yield from coded_steps(client, step, feed, self.state_)
             return
         # The place in a stream that is read ahead of the run cannot be put away.
         for batch in feed if keep_place or step.resident is None else ahead(feed, step.resident):
             begin = working_time()
-            yield begin, step.codes(batch, step.encode(self.state_, batch))
+            yield begin, batch, step.encode(self.state_, batch)
 
 
 def signal_counts(update: FilterUpdate | None, seen: int, count: int) -> NDArray:

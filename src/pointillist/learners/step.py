@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,6 @@ from pointillist.dictionary.update import (
     replace_filters,
     step_length,
     unused_filters,
-    update_filters,
 )
 from pointillist.kernels.compiling import working_time
 from pointillist.problem import Geometry, check_penalty
@@ -35,9 +34,6 @@ from pointillist.sampling import ALL, Sampling, as_draws, generator
 from pointillist.solvers.base import Result, Solver
 from pointillist.solvers.encoding import encode_signals, make_solver
 from pointillist.validation import Batch, Signals, check_arguments, checked_batch, is_number, to_learn_from
-
-if TYPE_CHECKING:
-    from pointillist.learners.cluster import RemoteCodes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +110,19 @@ class Brief:
         return Brief(filters=self.filters, penalty=self.penalty, seed=self.seed, step=self.step)
 
 
+def outlier_table(places: NDArray, errors: NDArray) -> NDArray:
+    """Windows as a structured array, from their places (m, 1 + 2 · axes) and errors (m,).
+
+    A place is the number of the signal, the first sample along each axis, and the sample after the last along each.
+    """
+    ndim = places.shape[1] // 2
+    axes = np.int64, (ndim,)
+    table = np.zeros(len(places), [("signal", np.int64), ("start", *axes), ("stop", *axes), ("error", np.float64)])
+    table["signal"], table["error"] = places[:, 0], errors
+    table["start"], table["stop"] = places[:, 1 : 1 + ndim], places[:, 1 + ndim :]
+    return table
+
+
 @dataclass
 class WindowRecord:
     """The errors of the latest windows, by which windows are judged, and the windows that were left out.
@@ -122,21 +131,17 @@ class WindowRecord:
     ----------
     errors : (n,) float64 array
         Oldest first; n is bounded.
-    places : (m, 1 + 2 · axes) int64 array
-        Number of the signal, first sample along each axis, sample after the last along each axis; m is bounded.
-    left : (m,) float64 array
-        Errors of the windows in `places`.
+    left : (m,) structured array
+        The windows that were left out, as `outlier_table` makes it; m is bounded.
     """
 
-    errors: NDArray = field(default_factory=lambda: np.zeros(0))
-    places: NDArray = field(default_factory=lambda: np.zeros((0, 0), np.int64))
-    left: NDArray = field(default_factory=lambda: np.zeros(0))
+    errors: NDArray
+    left: NDArray
 
     @classmethod
-    def of(cls, table: NDArray) -> Self:
-        """A record of what was left out, from what `table` gave, without the latest errors."""
-        places = np.column_stack([table["signal"], table["start"], table["stop"]])
-        return cls(places=places, left=table["error"].copy())
+    def empty(cls, ndim: int) -> Self:
+        """A record for signals of so many axes in which nothing was judged."""
+        return cls(np.zeros(0), outlier_table(np.zeros((0, 1 + 2 * ndim), np.int64), np.zeros(0)))
 
     def judge(self, windows: Sequence[Windows], numbers: Sequence[int], robust: Robust, step: int) -> list[NDArray]:
         """Find the outliers among the windows of each signal, and remember them under the numbers of the signals.
@@ -150,37 +155,13 @@ class WindowRecord:
         self.errors = known[-TUNING.latest :]
         limit = error_limit(robust, known, step)
         outliers = [one.errors > limit for one in windows]
-        boxes = [one.boxes(chosen) for one, chosen in zip(windows, outliers, strict=True)]
-        places = [
-            np.column_stack([np.full(len(some), number), some]) for number, some in zip(numbers, boxes, strict=True)
-        ]
-        errors = [one.errors[chosen] for one, chosen in zip(windows, outliers, strict=True)]
-        if self.places.shape[1] == places[0].shape[1]:
-            other = ~np.isin(self.places[:, 0], np.asarray(numbers))
-            places, errors = [self.places[other], *places], [self.left[other], *errors]
-        self.places = np.concatenate(places).astype(np.int64)[-TUNING.remembered :]
-        self.left = np.concatenate(errors)[-TUNING.remembered :]
+        found = [self.left[~np.isin(self.left["signal"], np.asarray(numbers))]]
+        for number, one, chosen in zip(numbers, windows, outliers, strict=True):
+            boxes = one.boxes(chosen)
+            places = np.column_stack([np.full(len(boxes), number), boxes])
+            found.append(outlier_table(places, one.errors[chosen]))
+        self.left = np.concatenate(found)[-TUNING.remembered :]
         return outliers
-
-    def arrays(self, ndim: int) -> dict[str, NDArray]:
-        """The arrays of the record, for storage; `ndim` is the number of axes of the signals."""
-        return {"errors": self.errors, "places": self.places.reshape(-1, 1 + 2 * ndim), "left": self.left}
-
-    def table(self, ndim: int) -> NDArray:
-        """The windows that were left out, as a structured array, by number of the signal and by place."""
-        fields = [
-            ("signal", np.int64),
-            ("start", np.int64, (ndim,)),
-            ("stop", np.int64, (ndim,)),
-            ("error", np.float64),
-        ]
-        table = np.zeros(len(self.places), np.dtype(fields))
-        if len(table):
-            order = np.lexsort(self.places.T[::-1])
-            places = self.places[order]
-            table["signal"], table["error"] = places[:, 0], self.left[order]
-            table["start"], table["stop"] = places[:, 1 : 1 + ndim], places[:, 1 + ndim :]
-        return table
 
 
 @dataclass(kw_only=True, repr=False)
@@ -189,11 +170,11 @@ class LearnerState(Brief):
 
     statistics: Statistics
     constraints: FilterConstraints
+    windows: WindowRecord  # empty unless learning is robust
     n_seen: int = 0
     seconds: float = 0.0
     usage: NDArray = field(default_factory=lambda: np.zeros(0))
     history: list[dict[str, Any]] = field(default_factory=list)
-    windows: WindowRecord = field(default_factory=WindowRecord)  # empty unless learning is robust
 
     def __repr__(self) -> str:
         size = "×".join(map(str, self.filters.shape))
@@ -209,41 +190,6 @@ class LearnerState(Brief):
             self.penalty = np.asarray(self.penalty)[order]
         if self.constraints.support is not None:
             self.constraints = replace(self.constraints, support=self.constraints.support[order])
-
-
-@dataclass(frozen=True)
-class LocalCodes:
-    """The codes of a step in this process; `RemoteCodes` of a cluster answer the same."""
-
-    coded: CodedBatch
-    gap: float
-    n_jobs: int = 1
-    numbers: Sequence[int] | None = None  # of the signals among all that are learned from, where that is known
-
-    def __len__(self) -> int:
-        return len(self.coded)
-
-    def add_to(self, state: LearnerState, counts: NDArray) -> None:
-        state.statistics.add(self.coded, state.filters, counts, self.n_jobs)
-
-    def usage(self) -> NDArray:
-        return self.coded.codes.usage()
-
-    def residuals(self) -> Sequence[NDArray]:
-        return self.coded.residuals
-
-    def objective(self, state: LearnerState) -> float:
-        return float(np.sum(state.statistics.objectives(self.coded, state.filters, state.penalty)))
-
-    def windows(self, robust: Robust, state: LearnerState) -> list[Windows]:
-        return window_errors(self.coded, state.filters, state.penalty, robust)
-
-    def without(self, counted: Sequence[NDArray], state: LearnerState) -> Self:
-        return replace(self, coded=without_outliers(self.coded, state.filters, counted, state.constraints.support))
-
-    @property
-    def nnz(self) -> int:
-        return self.coded.codes.nnz
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -348,6 +294,7 @@ class Step:
             seed=seed,
             statistics=self.empty(shape),
             constraints=constraints,
+            windows=WindowRecord.empty(ndim),
             usage=np.zeros(shape[0]),
         )
 
@@ -404,21 +351,16 @@ class Step:
             **more,
         )
 
-    def codes(self, batch: Batch, result: Result) -> LocalCodes:
-        """A batch and its codes together, for `learn`."""
-        coded = CodedBatch(batch.signals, batch.weights, result.codes, result.residuals, self.boundary)
-        return LocalCodes(coded, float(np.mean(result.gap)), self.n_jobs, batch.numbers)
-
-    def learn(
-        self, state: LearnerState, codes: LocalCodes | RemoteCodes, counts: NDArray, begin: float
-    ) -> dict[str, Any]:
-        """Add codes to the statistics, update the filters in `state`, and return the step's record.
+    def learn(self, state: LearnerState, batch: Batch, result: Result, counts: NDArray, begin: float) -> dict[str, Any]:
+        """Add the codes of a batch to the statistics, update the filters in `state`, and return the step's record.
 
         Parameters
         ----------
         state : LearnerState
             Changed in place.
-        codes : LocalCodes or RemoteCodes
+        batch : Batch
+        result : Result
+            Its codes for the filters of `state`.
         counts : (n_signals,) array
             How much each signal counts in the statistics.
         begin : float
@@ -426,43 +368,40 @@ class Step:
         """
         if state.statistics.device != self.home:
             state.statistics = self.empty(state.filters.shape, state.statistics.arrays())
-        gap, seen, judged = codes.gap, len(codes), {}
+        coded = CodedBatch(batch.signals, batch.weights, result.codes, result.residuals, self.boundary)
+        judged, replaced = {}, 0
         if self.robust is not None:
-            codes, counts, judged["outliers"] = self._without_outliers(self.robust, state, codes, counts)
+            numbers = range(state.n_seen, state.n_seen + len(batch)) if batch.numbers is None else batch.numbers
+            coded, counts, judged["outliers"] = self._without_outliers(self.robust, state, coded, numbers, counts)
         state.step += 1
-        state.n_seen += seen
-        replaced = 0
-        if len(codes):
-            codes.add_to(state, counts)
-            state.usage = state.usage + codes.usage()
-            sweeps, turns, relaxation = self.update.n_sweeps, None, 1.0
-            if sweeps is None and self.rank is None:
+        state.n_seen += len(batch)
+        if len(coded):
+            state.statistics.add(coded, state.filters, counts, self.n_jobs)
+            state.usage = state.usage + coded.codes.usage()
+            turns, relaxation = None, 1.0
+            if self.update.n_sweeps is None and self.rank is None:
                 share = (
                     float(np.sum(counts)) / state.statistics.total
                 )  # of the step's signals in all that were summed up
                 turns = filters_in_turn(len(state.filters), state.step, share)
                 relaxation = step_length(share, state.filters.ndim - 2)
-            state.filters = update_filters(
-                state.filters,
-                state.statistics,
-                state.constraints,
-                n_sweeps=sweeps or 1,
-                chosen=turns,
-                relaxation=relaxation,
-                n_jobs=self.n_jobs,
-            )
+            for _ in range(self.update.n_sweeps or 1):
+                state.filters = state.statistics.sweep(
+                    state.filters, state.constraints, turns, relaxation=relaxation, n_jobs=self.n_jobs
+                )
             unused = self._unused(state) if self.update.replace_unused else np.empty(0, int)
             replaced = len(unused)
             if replaced:
                 rng = generator(state.seed, state.step, 1)
-                state.filters = replace_filters(state.filters, unused, codes.residuals(), state.constraints, rng)
+                state.filters = replace_filters(state.filters, unused, coded.residuals, state.constraints, rng)
         state.seconds += working_time() - begin
+        objectives = state.statistics.objectives(coded, state.filters, state.penalty) if len(coded) else 0.0
         return {
             "iteration": state.step,
             "seconds": state.seconds,
-            "objective": codes.objective(state) if len(codes) else 0.0,
-            "nnz": codes.nnz,
-            "gap": gap,
+            "objective": float(np.sum(objectives)),
+            "nnz": coded.codes.nnz,
+            "gap": float(np.mean(result.gap)),
             "n_seen": state.n_seen,
             "replaced": replaced,
             **judged,
@@ -479,17 +418,12 @@ class Step:
         return np.union1d(unused, duplicates)
 
     def _without_outliers(
-        self, robust: Robust, state: LearnerState, codes: LocalCodes | RemoteCodes, counts: NDArray
-    ) -> tuple[LocalCodes | RemoteCodes, NDArray, int]:
+        self, robust: Robust, state: LearnerState, coded: CodedBatch, numbers: Sequence[int], counts: NDArray
+    ) -> tuple[CodedBatch, NDArray, int]:
         """Codes without the windows that are outliers, what each signal that is left counts, and the number of outliers."""
-        windows = codes.windows(robust, state)
-        numbers = range(state.n_seen, state.n_seen + len(codes)) if codes.numbers is None else codes.numbers
+        windows = window_errors(coded, state.filters, state.penalty, robust)
         outliers = state.windows.judge(windows, numbers, robust, state.step)
-        if not any(one.any() for one in outliers):
-            return codes, counts, 0
-        counted = [
-            one.outside(chosen) if chosen.any() else np.ones(one.costs.shape, bool)
-            for one, chosen in zip(windows, outliers, strict=True)
-        ]
-        members = [i for i, one in enumerate(counted) if one.any()]
-        return codes.without(counted, state), counts[members], sum(int(one.sum()) for one in outliers)
+        counted = [one.outside(chosen) for one, chosen in zip(windows, outliers, strict=True)]
+        left = [i for i, cells in enumerate(counted) if cells.any()]
+        kept = without_outliers(coded, state.filters, counted, state.constraints.support)
+        return kept, counts[left], sum(int(one.sum()) for one in outliers)
