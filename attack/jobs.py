@@ -17,8 +17,7 @@ from PIL import Image
 
 from pointillist.data import photographs
 from pointillist.storage import CheckpointFolder, PartFolder, read_arrays
-from pointillist.storage.checkpoints import NumberedFiles
-from pointillist.storage.codec import kind_of
+from pointillist.storage.codec import NumberedFiles, kind_of
 
 OUT = "out"
 IMAGES, SIDE = 5, 24

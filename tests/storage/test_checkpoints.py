@@ -1,7 +1,6 @@
 """Tests of checkpoint files: the newest whole one comes back, damage is noticed, the last two are kept."""
 
 import errno
-import os
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ from safetensors import SafetensorError
 
 from pointillist.codes import SparseCodes
 from pointillist.errors import CheckpointError, FileVersionError, ModelFileError
-from pointillist.storage import CheckpointFolder, PartFolder, atomic_path, checkpoints, codec, read_arrays
+from pointillist.storage import CheckpointFolder, PartFolder, codec, read_arrays
 
 ARRAYS = {"a": np.arange(6.0).reshape(3, 2).T}
 
@@ -77,40 +76,13 @@ def test_another_format_is_refused_not_skipped(folder, monkeypatch):
         folder.newest()
 
 
-def test_what_a_killed_run_left_is_swept(folder, tmp_path, monkeypatch):
-    other = CheckpointFolder(tmp_path / "other.safetensors")
-    for one in (folder, other):
-        with monkeypatch.context() as patch:
-            # As after kill -9: the temporary file is written and nothing tidies up.
-            patch.setattr(os, "replace", lambda source, target: (_ for _ in ()).throw(KeyboardInterrupt))
-            patch.setattr("shutil.rmtree", lambda path, ignore_errors: None)
-            with pytest.raises(KeyboardInterrupt):
-                one.write(1, {}, ARRAYS)
-    assert len(names(tmp_path)) == 2
-    folder.remove_leftovers()
-    assert len(names(tmp_path)) == 1
-    other.remove_leftovers()
-    assert names(tmp_path) == []
-
-
-def test_links_and_files_of_our_names_neither_stop_a_run_nor_are_followed(folder, tmp_path):
-    """Whoever shares the folder can plant them."""
+def test_a_planted_link_is_not_followed(folder, tmp_path):
     precious = tmp_path / "precious"
-    precious.mkdir()
-    (precious / "file").write_text("kept")
-    folder.write(1, {}, ARRAYS)
-    with atomic_path(folder.path) as temporary:
-        prefix = temporary.parent.name[:-6]
-        temporary.write_bytes(b"whole")
-    (tmp_path / f"{prefix}{'a' * 6}").symlink_to(precious)
-    (tmp_path / f"{prefix}{'b' * 6}").write_text("a file")
-    (tmp_path / f"{prefix}mine").mkdir()
-    folder.file(2).symlink_to(precious / "file")
-    folder.remove_leftovers()
+    precious.write_text("kept")
+    folder.file(2).symlink_to(precious)
     folder.write(2, {"step": 2}, ARRAYS)
     assert folder.newest().metadata == {"step": 2}
-    assert (precious / "file").read_text() == "kept"
-    assert (tmp_path / f"{prefix}mine").is_dir()
+    assert precious.read_text() == "kept"
 
 
 def test_parts_come_back_in_order_up_to_a_damaged_one(tmp_path, caplog):
@@ -166,6 +138,6 @@ def test_parts_of_another_version_are_not_taken_for_damage(tmp_path, monkeypatch
     def refuse(path):
         raise FileVersionError(f"{path} is of another version")
 
-    monkeypatch.setattr(checkpoints, "read_codes", refuse)
+    monkeypatch.setattr(codec, "read_codes", refuse)
     with pytest.raises(FileVersionError, match="another version"):
         list(parts.read())

@@ -106,7 +106,6 @@ def _stored(tmp_path, **changed):
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"more": np.ones(1)}, "which codes do not have"),
         ({"offsets": np.array([0, 1])}, "must go up from 0 to 2"),
         ({"n_filters": np.array(2**40)}, "n_filters must be at most"),
     ],

@@ -11,7 +11,7 @@ import pytest
 
 from pointillist import system
 from pointillist.errors import ModelFileError, UnreadableFileError
-from pointillist.storage import atomic_path, check_regular, check_writable, files, read_whole, remove_abandoned
+from pointillist.storage import atomic_path, check_regular, check_writable, files, read_whole
 
 needs_user = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
 
@@ -243,12 +243,12 @@ def test_what_a_killed_program_left_is_removed_by_the_next_writer(tmp_path, monk
     with monkeypatch.context() as patch:
         patch.setattr(files, "machine", lambda: "another machine")
         elsewhere = _abandon(tmp_path / "a.bin", monkeypatch, dead.pid)
-    link = tmp_path / f"{left.name[:-6]}000000"
+    link, file = (tmp_path / f"{left.name[:-6]}{digit * 6}" for digit in "ab")  # planted by whoever shares the folder
     link.symlink_to(tmp_path)
+    file.touch()
     with atomic_path(tmp_path / "b.bin") as temporary:
         temporary.write_bytes(b"new")
-    assert set(names(tmp_path)) == {"b.bin", alive.name, elsewhere.name, link.name}
-    remove_abandoned(tmp_path / "missing")
+    assert set(names(tmp_path)) == {"b.bin", alive.name, elsewhere.name, link.name, file.name}
 
 
 def test_nothing_is_taken_away_where_machines_cannot_be_told_apart(tmp_path, monkeypatch):
@@ -259,18 +259,9 @@ def test_nothing_is_taken_away_where_machines_cannot_be_told_apart(tmp_path, mon
         patch.setattr(files, "machine", lambda: "unknown, as it was to another process")
         left = _abandon(tmp_path / "a.bin", monkeypatch, dead.pid)
     monkeypatch.setattr(files, "machine", lambda: None)
-    remove_abandoned(tmp_path)
-    assert names(tmp_path) == [left.name]
-
-
-@pytest.mark.skipif(system.machine() is None, reason="this system does not tell machines apart")
-def test_what_another_program_is_writing_stays(tmp_path, monkeypatch):
-    """A second run to the same file once took the temporary folder of the first away."""
-    busy = _abandon(tmp_path / "a.bin", monkeypatch, os.getppid())
-    left = _abandon(tmp_path / "a.bin", monkeypatch, os.getpid())
-    remove_abandoned(tmp_path, "a.bin")
-    assert not left.exists()
-    assert names(tmp_path) == [busy.name]
+    with atomic_path(tmp_path / "b.bin") as temporary:
+        temporary.write_bytes(b"new")
+    assert names(tmp_path) == [left.name, "b.bin"]
 
 
 def test_a_folder_that_cannot_be_flushed_does_not_fail_the_write(tmp_path, monkeypatch):
@@ -310,33 +301,6 @@ def test_an_output_that_may_not_be_written_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path).is_dir())
     with pytest.raises(PermissionError, match="the existing file is read-only"):
         check_writable(tmp_path / "old")
-
-
-def test_what_cannot_be_tidied_up_is_left(tmp_path, monkeypatch, caplog):
-    def fail(self):
-        raise OSError(errno.EIO, "Input/output error")
-
-    monkeypatch.setattr(Path, "iterdir", fail)
-    with caplog.at_level("DEBUG"):
-        remove_abandoned(tmp_path)
-    assert "cannot look through" in caplog.text
-
-
-def test_what_cannot_be_removed_is_told(tmp_path, monkeypatch, caplog):
-    """It was also said to be removed."""
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    left = _abandon(tmp_path / "a.bin", monkeypatch, dead.pid)
-
-    def fail(path, **where):
-        raise OSError(errno.EIO, "Input/output error")
-
-    monkeypatch.setattr(os, "rmdir", fail)
-    with caplog.at_level("INFO"):
-        remove_abandoned(tmp_path)
-    assert left.exists()
-    assert "of a killed program cannot be removed" in caplog.text
-    assert "is removed" not in caplog.text
 
 
 def test_a_stamp_changes_with_the_file(tmp_path):

@@ -78,7 +78,7 @@ class CodedRun:
     identity : dict
         As `run_identity` gives it.
     touch : bool
-        False leaves the files as they are; else what a killed run left half-written goes, and what is to be coded again.
+        False leaves the files as they are; else those of what is to be coded again go.
 
     Attributes
     ----------
@@ -104,8 +104,6 @@ class CodedRun:
         files = self._folder.files()
         if files and not resume:
             raise ValueError(f"{files[-1]} is a part of a run that has not ended: go on with --resume, or remove it")
-        if self.kept:
-            self._folder.remove_leftovers()
         for path, codes, metadata in self._folder.read() if resume else ():
             self._refuse_others(path, metadata)
             if metadata["first"] != self.next or len(metadata["signals"]) != len(codes):

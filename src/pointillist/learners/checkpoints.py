@@ -315,14 +315,13 @@ class Checkpoints:
         self.folder.clear()
 
     def begin(self, *, resume: bool) -> Stored | None:
-        """Find the checkpoint to go on from, if there is one; it is an error without `resume`. Half-written files go."""
+        """Find the checkpoint to go on from, if there is one; it is an error without `resume`."""
         folder = self.folder
         found = folder.files()
         if found and not resume:
             raise ValueError(
                 f"{found[0]} is a checkpoint of a run that has not ended: resume it (resume=True, --resume), or remove it"
             )
-        folder.remove_leftovers()
         stored = folder.newest()
         if stored is None and resume:
             log.info("there is no checkpoint of %s yet: the run begins", self.path)

@@ -3,31 +3,28 @@
 Reading of input images and signals belongs to the data layer.
 """
 
-from pointillist.storage.checkpoints import CheckpointFolder, PartFolder
 from pointillist.storage.codec import (
+    CheckpointFolder,
+    PartFolder,
     Stored,
     check_filters,
+    event_lines,
     kind_of,
+    load_codes,
+    load_codes_metadata,
     load_model,
     own_version,
     read_arrays,
+    read_codes,
+    save_codes,
     save_model,
     write_arrays,
+    write_events,
 )
-from pointillist.storage.codes import event_lines, load_codes, load_codes_metadata, read_codes, save_codes, write_events
-from pointillist.storage.files import (
-    atomic_path,
-    check_regular,
-    check_writable,
-    missing,
-    read_whole,
-    remove_abandoned,
-    stamp,
-)
+from pointillist.storage.files import atomic_path, check_regular, check_writable, missing, read_whole, stamp
 
 __all__ = [
     "write_arrays", "read_arrays", "Stored", "save_model", "load_model", "check_filters", "save_codes", "load_codes",
-    "load_codes_metadata", "CheckpointFolder", "atomic_path", "check_regular", "check_writable", "missing",
-    "remove_abandoned", "stamp", "own_version", "write_events", "event_lines", "PartFolder", "read_codes", "kind_of",
-    "read_whole",
+    "load_codes_metadata", "CheckpointFolder", "atomic_path", "check_regular", "check_writable", "missing", "stamp",
+    "own_version", "write_events", "event_lines", "PartFolder", "read_codes", "kind_of", "read_whole",
 ]  # fmt: skip

@@ -1,7 +1,7 @@
 """Files opened and written with care: only regular ones are read, and a name holds either the old content or all of the new.
 
 A file is written into a temporary folder beside its place and moved there when it is complete. The folder's name says whose
-it is: ``.pointillist-FILE-MACHINE-PROCESS-RANDOM``, which tells work in progress from what a killed program left.
+it is: ``.pointillist-MACHINE-PROCESS-RANDOM``, which tells work in progress from what a killed program left.
 """
 
 import hashlib
@@ -98,7 +98,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 @contextmanager
-def atomic_path(path: str | os.PathLike[str], *, family: str | os.PathLike[str] | None = None) -> Iterator[Path]:
+def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary path to write to, and move it to ``path`` once the block has succeeded.
 
     The temporary file has the same name, in a temporary folder beside ``path``: whatever else the writer puts there stays in
@@ -110,9 +110,6 @@ def atomic_path(path: str | os.PathLike[str], *, family: str | os.PathLike[str] 
     ----------
     path : str or path
         A symbolic link is followed. The permissions of an existing file are kept.
-    family : str or path, optional
-        The file with whose name `remove_abandoned` takes away the temporary folder of a program that was killed; ``path``
-        itself unless another is named.
 
     Yields
     ------
@@ -126,9 +123,8 @@ def atomic_path(path: str | os.PathLike[str], *, family: str | os.PathLike[str] 
     """
     check_writable(path)
     target = Path(path).resolve()
-    owner = target if family is None else Path(family).resolve()
-    remove_abandoned(target.parent)
-    folder = target.parent / f".pointillist-{_digest(owner.name)}-{_here()}-{os.getpid()}-{secrets.token_hex(3)}"
+    _remove_abandoned(target.parent)
+    folder = target.parent / f".pointillist-{_here()}-{os.getpid()}-{secrets.token_hex(3)}"
     temporary = folder / target.name
     try:
         folder.mkdir()
@@ -148,37 +144,20 @@ def atomic_path(path: str | os.PathLike[str], *, family: str | os.PathLike[str] 
     flush_folder(target.parent)
 
 
-def remove_abandoned(folder: str | os.PathLike[str], family: str = "") -> None:
-    """Remove the temporary folders of programs on this machine that do not run any more.
-
-    Those of files of a `family` go as well if this program or one on another machine made them: nobody may be writing it.
-    """
-    folder, here = Path(folder), _here()
-    pattern = re.compile(r"\.pointillist-([0-9a-f]{12})-([0-9a-f]{12})-([0-9]{1,9})-[0-9a-f]{6}")
-    try:
-        found = [(entry, name) for entry in folder.iterdir() if (name := pattern.fullmatch(entry.name))]
-    except OSError as error:
-        logger.debug("cannot look through %s: %s", folder, error)
-        return
-    for entry, name in found:
-        owner, place, process = name[1], name[2], int(name[3])
-        dead = place == here and not is_running(process)
-        left = owner == _digest(family) and (place != here or process == os.getpid())
-        if (
-            (dead or left) and entry.is_dir() and not entry.is_symlink()
-        ):  # a link or a file of that name is no work of ours
+def _remove_abandoned(folder: Path) -> None:
+    """Remove the temporary folders of programs on this machine that do not run any more."""
+    pattern = re.compile(rf"\.pointillist-{_here()}-([0-9]{{1,9}})-[0-9a-f]{{6}}")
+    for entry in folder.glob(".pointillist-*"):
+        name = pattern.fullmatch(entry.name)
+        # A link or a file of that name is no work of ours.
+        if name and not is_running(int(name[1])) and entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry, ignore_errors=True)
-            word = "cannot be removed" if entry.exists() else "is removed"
-            logger.log(logging.WARNING if entry.exists() else logging.INFO, "%s of a killed program %s", entry, word)
-
-
-def _digest(name: str) -> str:
-    return hashlib.sha256(os.fsencode(name)).hexdigest()[:12]
+            logger.info("removed %s, which a killed program left", entry)
 
 
 def _here() -> str:
     """This machine in digits."""
-    return _digest(machine() or _NOWHERE)
+    return hashlib.sha256((machine() or _NOWHERE).encode()).hexdigest()[:12]
 
 
 def stamp(path: str | os.PathLike[str]) -> tuple[int, ...] | None:

@@ -112,7 +112,7 @@ def check_array(
 
 
 def parse_json(words: str | bytes, *, nan: bool = False) -> Any:
-    """JSON values from a stranger: each key once, no more than `DEPTH` levels, NaN and infinity only where allowed.
+    """JSON values from a stranger: no more than `DEPTH` levels, NaN and infinity only where allowed.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def parse_json(words: str | bytes, *, nan: bool = False) -> Any:
         If it is anything else.
     """
     try:
-        parsed = json.loads(words, object_pairs_hook=_unique, parse_constant=None if nan else _no_constant)
+        parsed = json.loads(words, parse_constant=None if nan else _no_constant)
     except RecursionError:
         raise ValueError("JSON is nested too deeply") from None
     level = [parsed]
@@ -130,13 +130,6 @@ def parse_json(words: str | bytes, *, nan: bool = False) -> Any:
     if level:
         raise ValueError(f"lists and mappings are nested more than {DEPTH} levels deep")
     return parsed
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise ValueError("JSON has a key twice")
-    return made
 
 
 def _no_constant(name: str) -> None:
