@@ -184,7 +184,7 @@ def test_blurs(mend, tmp_path, grey, options, words):
         (["--mask", "small.png"], ["small.png", "photo.png", "agree"]),
         (["--mask", "all.png"], ["photo.png", "missing"]),
         (["--mask", "absent.png"], ["absent.png"]),
-        (["--key", "#zz0000"], ["--key", "#zz0000"]),
+        (["--key", "#zz0000"], ["colour", "#zz0000"]),
         ([], ["photo.png", "--mask", "--key"]),
     ],
     ids=lambda value: " ".join(value),

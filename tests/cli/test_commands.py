@@ -12,7 +12,7 @@ import typer
 from PIL import Image
 
 import pointillist as pt
-from pointillist.cli import demo, main
+from pointillist.cli import learn, main
 from pointillist.cli.app import app
 from pointillist.data.sources.opening import SIGNAL_SUFFIXES
 
@@ -228,7 +228,7 @@ def here(tmp_path, model_bytes, monkeypatch):
     shown = {True: pixels[..., 1] / 255, False: pixels / 255}
     monkeypatch.setattr(pt, "photographs", lambda split, grey=True: {"camera": shown[grey]})
     for name, value in {"N_FILTERS": 3, "FILTER_SIZE": 5, "N_EPOCHS": 1, "CROP": 20}.items():
-        monkeypatch.setattr(demo, name, value)
+        monkeypatch.setattr(learn, name, value)
     yield folder
     shutil.rmtree(folder)
 

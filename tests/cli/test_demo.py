@@ -5,7 +5,7 @@ from PIL import Image
 
 import pointillist as pt
 import pointillist.cli
-from pointillist.cli import demo
+from pointillist.cli import learn
 from pointillist.learners.persistence import load
 
 
@@ -18,7 +18,7 @@ def small(monkeypatch):
 
     monkeypatch.setattr(pt, "photographs", cut)
     for name, value in {"N_FILTERS": 4, "FILTER_SIZE": 5, "N_EPOCHS": 2, "CROP": 25}.items():
-        monkeypatch.setattr(demo, name, value)
+        monkeypatch.setattr(learn, name, value)
 
 
 @pytest.mark.usefixtures("small")

@@ -99,13 +99,16 @@ def test_codes_that_cannot_be_written_are_put_away(job, tmp_path, monkeypatch):
 
 
 def test_parts_that_cannot_be_removed_are_a_warning(job, monkeypatch):
-    def refuse(folder):
-        raise PermissionError(errno.EACCES, "Permission denied", "codes.part")
+    def refuse(path, missing_ok=False):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
-    monkeypatch.setattr(PartFolder, "clear", refuse)
+    save = pt.save_codes
+    monkeypatch.setattr(
+        pt, "save_codes", lambda *given: (save(*given), monkeypatch.setattr("pathlib.Path.unlink", refuse))
+    )
     answer = job("--checkpoint-every", "1")
     assert answer.code == 0
-    assert "warning: the codes are written, but parts of the run cannot be removed" in answer.err
+    assert "warning: the run has ended, but its parts cannot be removed" in answer.err
 
 
 def test_two_runs_to_one_file_are_noticed(job, tmp_path, monkeypatch):
@@ -253,4 +256,4 @@ def test_nothing_that_can_be_used_is_an_error(job, images):
 
 
 def test_parts_are_counted_in_signals(job):
-    assert "'--checkpoint-every': every must be a number of steps or a time" in job("--checkpoint-every", "3x").err
+    assert "every must be a number of steps or a time" in job("--checkpoint-every", "3x").err

@@ -127,14 +127,3 @@ def test_a_model_that_another_run_wrote_meanwhile_is_noticed(learn, tmp_path, mo
     monkeypatch.setattr(pt, "FilterUpdate", lambda **how: (output.write_bytes(b"theirs"), update(**how))[1])
     assert "out.safetensors was written by another program since this run began" in learn().err
     assert load(output).n_iter_ > 0
-
-
-def test_checkpoints_that_cannot_be_removed_are_a_warning(learn, tmp_path, monkeypatch):
-    def refuse(folder):
-        raise PermissionError("no permission to remove it")
-
-    monkeypatch.setattr("pointillist.storage.CheckpointFolder.clear", refuse)
-    answer = learn("--checkpoint-every", "1", "--epochs", "1")
-    assert answer.code == 0
-    assert "warning: the model is saved, but checkpoints of the run cannot be removed: no permission" in answer.err
-    assert load(tmp_path / "out.safetensors").n_iter_ == 3

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 import pointillist as pt
 from pointillist.cli.console import Progress, count, leaving, number, say, show_log, table, tell, write
@@ -43,13 +43,11 @@ def anomalies(
     paths: Paths,
     model: Annotated[
         Path | None,
-        typer.Option(
-            "--model", "-m", metavar="FILE.safetensors", help="A model file that learn wrote.", show_default=False
-        ),
+        Option("--model", "-m", metavar="FILE.safetensors", help="A model file that learn wrote.", show_default=False),
     ] = None,
     size: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=2,
             metavar="N",
             help="Instead of a model: learn filters of N samples from these series.",
@@ -59,7 +57,7 @@ def anomalies(
     channels: Channels = None,
     nonnegative: Annotated[
         bool | None,
-        typer.Option(
+        Option(
             "--nonnegative/--signed",
             help="With --size: whether a filter is there or not, or may also be upside down.",
             show_default="nonnegative",
@@ -68,7 +66,7 @@ def anomalies(
     output: Folder = Path("anomalies"),
     false_alarms: Annotated[
         float,
-        typer.Option(callback=_false_alarms, metavar="SHARE", help="Normal samples that may lie above the threshold."),
+        Option(callback=_false_alarms, metavar="SHARE", help="Normal samples that may lie above the threshold."),
     ] = 0.01,
     seed: Seed = 0,
     jobs: Jobs = -1,
@@ -86,7 +84,7 @@ def anomalies(
     """
     import numpy as np
 
-    from pointillist.cli.reading import SignalReader, Wanted, box_of, wanted_by
+    from pointillist.cli.reading import SignalReader, Wanted, reader_for
     from pointillist.plot.anomalies import event_columns, event_row, write_anomaly_report
     from pointillist.storage import atomic_path
 
@@ -116,7 +114,7 @@ def anomalies(
         ).set_params(device=device)
     else:
         learned = pt.load(model).set_params(n_jobs=jobs, device=device)
-        names, signals = SignalReader(wanted_by(learned, model, paths, **how), box_of(learned)).read_all()
+        names, signals = reader_for(learned, model, paths, **how).read_all()
         targets = _targets(output, names, [EVENTS, PAGE], overwrite=overwrite)
         if "baseline" in learned.preprocessing_:
             signals = pt.remove_baseline(signals, int(learned.preprocessing_["baseline"]), channels=learned.channels)

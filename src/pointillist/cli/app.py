@@ -19,7 +19,7 @@ from typing import Annotated, Any, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from pointillist.cli import anomalies, demo, encode, info, learn, restore
+from pointillist.cli import anomalies, encode, info, learn, restore
 from pointillist.cli.console import Ended, Stopped, exit_code, fail, hide_log, is_interruption, show_log, tell
 from pointillist.system import ENDINGS, handling, holding_signals
 
@@ -105,7 +105,7 @@ def _options(
     pass
 
 
-_OTHERS: tuple[Any, ...] = (learn.learn, encode.encode, anomalies.anomalies, info.show, info.info, demo.demo)
+_OTHERS: tuple[Any, ...] = (learn.learn, encode.encode, anomalies.anomalies, info.show, info.info, learn.demo)
 for _function in _OTHERS:
     app.command(cls=_Command)(_function)
 for _function in (restore.app, *restore.COMMANDS):

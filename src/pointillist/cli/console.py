@@ -16,7 +16,7 @@ import signal
 import stat
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 from unicodedata import category
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _WIDTH_IN_PIPES = 160  # tables in a pipe or a file are not cut to the width of a terminal that is not there
 _SECONDS_BETWEEN_LINES = 5.0
-_SECONDS_TO_JUDGE_BY = 1.0  # the first step may take many times as long as others
 _COMPILING = "compiling kernels, once on this machine"
 
 
@@ -166,6 +165,24 @@ def duration(seconds: float) -> str:
     return f"{max(seconds, 1):.0f} s"
 
 
+def say_plan(what: str, seconds: float, taken: str, memory: float, more: str = "") -> None:
+    """Print what a run will need, in seconds and bytes, judged by what was `taken` for its first steps."""
+    say(
+        what,
+        f"time: about {duration(seconds)}; the first {taken}",
+        f"memory: {in_bytes(memory)} at its peak{more}",
+        "nothing was written",
+    )
+
+
+def warn_of_others(output: Path, before: object, made: str) -> None:
+    """Warn if somebody has written the output since a run took its `stamp`."""
+    from pointillist.storage import stamp
+
+    if stamp(output) != before:
+        warn(f"{output} was written by another program since this run began; this run's {made} takes its place")
+
+
 def check_memory(limit: int, work: str, advice: str) -> None:
     """Raise where `work` has taken more than so many bytes."""
     from pointillist.system import memory_peak
@@ -200,18 +217,21 @@ class Progress:
     """
 
     def __init__(self, what: str, total: int, *, quiet: bool, unit: str = "") -> None:
-        from pointillist.kernels.compiling import watching_compilation, working_time
+        from pointillist.kernels.compiling import working_time
 
         self._what, self._total, self._unit, self._quiet = what, total, unit, quiet
-        # The time left is that of the work: its clock stands still while kernels are compiled.
-        self._clock, self._watching = working_time, watching_compilation(self._compiling)
+        self._clock = working_time  # the time left is that of the work, not of compilation
         self._bar: Any = None
-        self._first: float | None = None  # done before: a run that is resumed begins in the middle
-        self._begin = self._last = 0.0
-        self._told = False
+        self._first: tuple[float, float] | None = None  # done before, and when: a resumed run begins in the middle
+        self._last, self._told = self._clock(), False
+        self._entered = ExitStack()
 
     def __enter__(self) -> Self:
-        if sys.stdout.isatty() and sys.stderr.isatty() and not self._quiet:
+        from pointillist.kernels.compiling import watching_compilation
+
+        if self._quiet:
+            return self
+        if sys.stdout.isatty() and sys.stderr.isatty():
             from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
             self._bar = Progress(
@@ -226,17 +246,12 @@ class Progress:
                 get_time=self._clock,
             )
             self._bar.add_task(self._what, total=self._total, words="")
-            self._bar.start()
-        if not self._quiet:
-            self._watching.__enter__()
-        self._begin = self._last = self._clock()
+            self._entered.enter_context(self._bar)
+        self._entered.enter_context(watching_compilation(self._compiling))
         return self
 
     def __exit__(self, *error: Any) -> None:
-        if not self._quiet:
-            self._watching.__exit__(*error)
-        if self._bar is not None:
-            self._bar.stop()
+        self._entered.close()
 
     def show(self, done: float, words: str = "") -> None:
         """Show that so many steps or pictures are done, and words about the one in work."""
@@ -245,15 +260,14 @@ class Progress:
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=done, words=printable(words))
             return
-        now = self._clock()
-        if self._first is None:
-            self._first = done - 1 if self._unit else 0.0
-        ends = self._unit and done in (self._first + 1, self._total)
-        if not ends and now - self._last < _SECONDS_BETWEEN_LINES:
+        now, left = self._clock(), ""
+        begins = self._first is None
+        self._first = before, began = self._first or (done, now)
+        if now - self._last < _SECONDS_BETWEEN_LINES and not (self._unit and (begins or done == self._total)):
             return
-        self._last, spent, left = now, now - self._begin, ""
-        if done > self._first and done < self._total and spent >= _SECONDS_TO_JUDGE_BY:
-            left = f", about {duration(spent * (self._total - done) / (done - self._first))} left"
+        if before < done < self._total:
+            left = f", about {duration((now - began) * (self._total - done) / (done - before))} left"
+        self._last = now
         share = f"{self._unit} {done:.0f}/{self._total}" if self._unit else f"{100 * done / self._total:.0f} %"
         tell(f"{share}{': ' if words else ''}{words}{left}")
 

@@ -1,20 +1,27 @@
-"""``pointillist encode``: a model and files in, sparse codes and their certificates out."""
+"""``pointillist encode``: a model and files in, sparse codes and their certificates out.
+
+A run that may be resumed puts parts of its work away, each a codes file beside the one that it will write, which also says
+what the run is, so that none is continued as another one. Signals are coded one by one: where a run was cut does not change
+a bit of the codes.
+"""
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
+import logging
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import islice
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 import pointillist as pt
 from pointillist.cli.console import (
@@ -23,16 +30,17 @@ from pointillist.cli.console import (
     check_memory,
     check_outputs,
     count,
-    duration,
     in_bytes,
     is_interruption,
     leaving,
     say,
     say_left_out,
+    say_plan,
     show_log,
     table,
     tell,
     warn,
+    warn_of_others,
     write,
 )
 from pointillist.cli.options import (
@@ -59,15 +67,16 @@ from pointillist.cli.options import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pointillist.cli.parts import CodedRun, CodedSignal
     from pointillist.cli.reading import Item, SignalReader
+
+log = logging.getLogger(__name__)
 
 DASH = Path("-")
 """Standard output."""
 _COLUMNS = ("name", "shape", "objective", "gap", "status", "nonzeros", "psnr", "seconds", "reason")
 """Columns of the CSV file; of a signal that was left out only the name, the status "skipped" and the reason."""
-_ON_DEVICE = 256
-"""Signals that a GPU is given at a time."""
+_ON_DEVICE = 256, 2**26
+"""Signals, and samples, that a GPU is given at a time at most."""
 _PLAN_GROUPS = 2
 
 
@@ -79,29 +88,29 @@ def encode(
     model: Model,
     paths: Paths,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The codes file to write.", metavar="FILE.safetensors")
+        Path, Option("--output", "-o", help="The codes file to write.", metavar="FILE.safetensors")
     ] = Path("codes.safetensors"),
     penalty: Annotated[
         float | None,
-        typer.Option(callback=positive, metavar="NUMBER", help="Price of a code.", show_default="the model's"),
+        Option(callback=positive, metavar="NUMBER", help="Price of a code.", show_default="the model's"),
     ] = None,
     tol: Annotated[
         float | None,
-        typer.Option(callback=_tolerance, metavar="NUMBER", help="Relative gap to reach.", show_default="the model's"),
+        Option(callback=_tolerance, metavar="NUMBER", help="Relative gap to reach.", show_default="the model's"),
     ] = None,
     reconstruction: Annotated[
-        Path | None, typer.Option(help="Also write what the codes make of each image, as PNG.", metavar="DIR")
+        Path | None, Option(help="Also write what the codes make of each image, as PNG.", metavar="DIR")
     ] = None,
     events: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="Also write every code as a line: where, which filter. - is standard output.",
             metavar="FILE.csv",
         ),
     ] = None,
     sampling_rate: Annotated[
         float | None,
-        typer.Option(
+        Option(
             callback=positive,
             metavar="HZ",
             help="Samples in a second, for --events.",
@@ -120,7 +129,7 @@ def encode(
     resume: Resume = False,
     csv_table: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--csv",
             help="Also write objective, gap, status, codes and seconds of every signal. - is standard output.",
             metavar="FILE.csv",
@@ -136,158 +145,302 @@ def encode(
     """
     import numpy as np
 
-    from pointillist.cli.parts import CodedRun, run_identity
-    from pointillist.cli.reading import SignalReader, box_of, file_stem, wanted_by
+    from pointillist.cli.reading import file_stem, reader_for
     from pointillist.data.sources.derived import DEFAULT_CACHE
+    from pointillist.storage import own_version, read_whole
 
     show_log(quiet=quiet, verbose=verbose)
     if as_json + (events == DASH) + (csv_table == DASH) > 1:
         raise ValueError("only one of --json, --events - and --csv - can have standard output: name files")
     check_outputs({"--output": output, "--events": events, "--csv": csv_table})
     learned = pt.load(model)
+    axes = learned.filters_.ndim - 1 - learned.channels
     if sampling_rate is not None and events is None:
         raise ValueError("--sampling-rate is for the times of events: say where to with --events FILE.csv")
-    if sampling_rate is not None and len(box_of(learned)) != 1:
+    if sampling_rate is not None and axes != 1:
         raise ValueError("--sampling-rate is for signals in time, of one dimension: leave it out")
     if reconstruction is not None:
-        if len(box_of(learned)) != 2 or (learned.channels and learned.filters_.shape[1] != 3):
+        if axes != 2 or (learned.channels and learned.filters_.shape[1] != 3):
             raise ValueError("--reconstruction writes images, but the filters are not those of images: leave it out")
         if reconstruction.exists() and not reconstruction.is_dir():
             raise NotADirectoryError(f"--reconstruction {reconstruction} is a file: give a folder")
     chosen = {"penalty": penalty, "tol": tol, "solver": solver and solver.value, "device": device}
     learned.set_params(n_jobs=jobs, **{name: value for name, value in chosen.items() if value is not None})
     layout = None if channels is None else channels.value
-    wanted = wanted_by(learned, model, paths, layout=layout, on_error=on_error.value, recursive=recursive)
-    reader = SignalReader(wanted, box_of(learned))
-    if events is not None and sampling_rate is None:
-        sampling_rate = _rate_of(reader.source.sampling_rates, quiet=quiet)
+    reader = reader_for(learned, model, paths, layout, on_error=on_error.value, recursive=recursive)
+    rates = reader.source.sampling_rates
+    if events is not None and sampling_rate is None and rates:
+        if len(rates) > 1:
+            several = ", ".join(f"{rate:g}" for rate in sorted(rates))
+            raise ValueError(
+                f"the times in these tables say that a second has {several} samples: give --sampling-rate, or encode them "
+                "apart"
+            )
+        (sampling_rate,) = rates
+        if not quiet:
+            tell(f"times of events: a second has {sampling_rate:g} samples, as the tables say")
     # The number of threads is no part of what the codes depend on.
-    identity = run_identity(model, {**chosen, "channels": wanted.layout}, reader.source.describe())
-    coded = CodedRun(output, every=checkpoint_every, resume=resume, identity=identity, touch=not plan)
+    identity = {
+        "model": hashlib.sha256(read_whole(model, "model")).hexdigest(),
+        **chosen,
+        "channels": reader.wanted.layout,
+        "data": reader.source.describe(),
+        "pointillist": own_version(),
+    }
+    run = CodedRun(learned, reader, output, every=checkpoint_every, resume=resume, plan=plan, identity=identity)
     ahead = DEFAULT_CACHE if max_memory is None else max_memory // 4
     if plan:
-        _show_plan(learned, reader, coded, ahead)
+        _show_plan(run, ahead)
         return
     taken: set[str] = set()
     if reconstruction is not None:
         reconstruction.mkdir(parents=True, exist_ok=True)
-        for row in coded.rows:
-            file_stem(row.name, taken)
+        for row in run.rows:
+            file_stem(row["name"], taken)
+
+    def after(group: list[Item], result: pt.Result) -> None:
+        if reconstruction is not None:
+            for i, item in enumerate(group):
+                path = reconstruction / f"{file_stem(item.name, taken)}.png"
+                decode = partial(learned.inverse_transform, result.codes[i])
+                _write_picture(path, item.signal, result.residuals[i], decode, reader.wanted.normalise)
+        if max_memory is not None:
+            advice = "take fewer --jobs, a higher --penalty, or fewer files at a time"
+            check_memory(max_memory, "coding", advice)
+
     try:
         with Progress("encoding", 1, quiet=quiet) as progress:
-            for group, result, rows in _encoded(learned, reader, coded, ahead, progress.show):
-                for i, item in enumerate(group if reconstruction is not None else ()):
-                    decode = partial(learned.inverse_transform, result.codes[i])
-                    path = Path(reconstruction or "", f"{file_stem(item.name, taken)}.png")
-                    _write_picture(path, item, result.residuals[i], decode, wanted.normalise)
-                coded.add(result.codes.on_host(), rows, group[-1].number + 1)
-                if max_memory is not None:
-                    advice = "take fewer --jobs, a higher --penalty, or fewer files at a time"
-                    check_memory(max_memory, "coding", advice)
-        if not coded.rows:
-            raise ValueError(
-                f"none of the {len(reader)} signals can be used; the first: {coded.left_out()[0]['reason']}"
-            )
-        coded.notice_others()
-        codes = pt.SparseCodes.concatenate(coded.codes)
+            run.encode(ahead, after, progress.show)
+        codes = pt.SparseCodes.concatenate(run.codes)
         about = {
             "model": str(model),
             "penalty": np.asarray(learned.penalty).tolist(),
             "boundary": learned.boundary,
             "preprocessing": learned.preprocessing_,
         }
-        _save(codes, output, about, coded)
+        # Seconds are no part of the file, which is to be the same again, and names are in the codes.
+        facts = [{name: row[name] for name in row if name not in ("name", "seconds")} for row in run.rows]
+        warn_of_others(output, run.before, "codes")
+        pt.save_codes(codes, output, {**about, "signals": facts, "skipped": run.left_out()})
     except BaseException as error:
-        coded.write()
+        run.write()
         if is_interruption(error):
-            kept = (
-                f"{len(coded.rows)} of {count(len(reader), 'signal')} are coded and kept: go on with the same command"
-            )
-            undone = f"{kept} and --resume" if coded.kept and coded.rows else "no codes were written"
-            raise Stopped(undone, getattr(error, "number", None)) from None
+            kept = f"{len(run.rows)} of {count(len(reader.source), 'signal')} are coded and kept"
+            undone = f"{kept}: go on with the same command and --resume"
+            words = undone if run.kept and run.rows else "no codes were written"
+            raise Stopped(words, getattr(error, "number", None)) from None
         raise
     if events is not None:
-        _write_events(codes.events(sampling_rate=sampling_rate or 1.0), events)
+        from pointillist.storage import event_lines
+
+        _write_lines(event_lines(codes.events(sampling_rate=sampling_rate or 1.0)), events)
     if csv_table is not None:
-        _write_table(coded, csv_table)
+        _write_lines(_csv_lines(run), csv_table)
     if as_json:
-        facts = {"output": str(output), **about, "signals": [asdict(row) for row in coded.rows]}
-        write(json.dumps({**facts, "skipped": coded.left_out()}, indent=2, ensure_ascii=False).split("\n"))
-    coded.clear()
+        lines = {"output": str(output), **about, "signals": run.rows, "skipped": run.left_out()}
+        write(json.dumps(lines, indent=2, ensure_ascii=False).split("\n"))
+    if run.kept:
+        run.folder.clear()
     if quiet:
         return
     piped = as_json or DASH in (csv_table, events)  # standard output is for another program to read
     print_ = tell if piped else say
     if not piped:
-        _show_table(coded)
-    skipped = f" ({len(coded.skipped)} skipped)" if coded.skipped else ""
-    print_(f"wrote the codes of {count(len(coded.rows), 'signal')}{skipped} to {output}")
+        _show_table(run)
+    skipped = f" ({len(run.skipped)} skipped)" if run.skipped else ""
+    print_(f"wrote the codes of {count(len(run.rows), 'signal')}{skipped} to {output}")
     if events not in (None, DASH):
         print_(f"wrote {count(codes.nnz, 'event')} to {events}")
     if csv_table not in (None, DASH):
         print_(f"wrote a table of the signals to {csv_table}")
     if reconstruction is not None:
         print_(f"wrote {count(len(taken), 'picture')} to {reconstruction}")
-    short = [row.status for row in coded.rows if row.status != "converged"]
+    short = [row["status"] for row in run.rows if row["status"] != "converged"]
     if short:
-        warn(f"{len(short)} of {len(coded.rows)} signals did not converge: {pt.Status(short[0]).advice}")
+        warn(f"{len(short)} of {len(run.rows)} signals did not converge: {pt.Status(short[0]).advice}")
 
 
-def _rate_of(rates: frozenset[float], *, quiet: bool) -> float | None:
-    """Samples in a second that the files themselves say."""
-    if len(rates) > 1:
-        several = ", ".join(f"{rate:g}" for rate in sorted(rates))
-        raise ValueError(
-            f"the times in these tables say that a second has {several} samples: give --sampling-rate, or encode them apart"
-        )
-    for rate in rates:
-        if not quiet:
-            tell(f"times of events: a second has {rate:g} samples, as the tables say")
-    return next(iter(rates), None)
+class CodedRun:
+    """Signals that a run has coded, in order, what it left out, and its parts; without `every` and `resume` there are none.
 
+    Raises ValueError if there are parts, but nothing is to be resumed, and CheckpointError if they are those of another run.
 
-def _encoded(
-    model: pt.BatchCSC | pt.OnlineCSC,
-    reader: SignalReader,
-    coded: CodedRun,
-    ahead: int,
-    show: Callable[[float], None] = lambda done: None,
-) -> Iterator[tuple[list[Item], pt.Result, list[CodedSignal]]]:
-    """Encode signals from the next one on, as many at a time as keep all threads busy; `coded` takes what is left out."""
-    from sklearn.exceptions import ConvergenceWarning
+    Parameters
+    ----------
+    learned : BatchCSC or OnlineCSC
+    reader : SignalReader
+    output : Path
+        The codes file that the run will write.
+    every : str or None
+        How often parts are written, as `Checkpoints` takes it.
+    resume : bool
+    plan : bool
+        Parts are read, but neither written nor removed.
+    identity : dict
+        Everything that the codes depend on.
 
-    from pointillist.cli.parts import CodedSignal
-    from pointillist.cli.reading import groups
-    from pointillist.parallel import effective_jobs
+    Attributes
+    ----------
+    codes : list of SparseCodes
+    rows : list of dict
+        Facts about each coded signal; its seconds are its share, by samples, of those that it was coded with.
+    skipped : dict
+        Name of a signal that was left out and why, by its number.
+    next : int
+        Number of the signal to go on with.
+    """
 
-    on_device = model.device != "cpu"
-    together = _ON_DEVICE if on_device else 4 * effective_jobs(model.n_jobs)
-    for group in groups(reader.read_ahead(coded.next, coded.skipped, ahead), together, on_device=on_device):
-        signals, start = [item.signal for item in group], group[0].number
-        share = group[-1].number + 1 - start
-        begin = time.perf_counter()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the table says so, signal by signal
-            result = model.encode(signals, progress=partial(_shown, show, start / len(reader), share / len(reader)))
-        seconds = (time.perf_counter() - begin) / sum(signal.size for signal in signals)
-        rows = [
-            CodedSignal(
-                item.name,
-                list(item.signal.shape),
-                float(result.objective[i]),
-                float(result.gap[i]),
-                result.codes[i].nnz,
-                _decibels(item.signal, result.residuals[i]),
-                result.statuses[i].value,
-                seconds * item.signal.size,
-            )
-            for i, item in enumerate(group)
+    def __init__(
+        self,
+        learned: pt.BatchCSC | pt.OnlineCSC,
+        reader: SignalReader,
+        output: Path,
+        *,
+        every: str | None,
+        resume: bool,
+        plan: bool,
+        identity: dict[str, Any],
+    ) -> None:
+        from pointillist.learners.checkpoints import parse_every
+        from pointillist.storage import PartFolder, stamp
+
+        self.learned, self.reader, self._identity = learned, reader, identity
+        self.codes: list[pt.SparseCodes] = []
+        self.rows: list[dict[str, Any]] = []
+        self.skipped: dict[int, tuple[str, str]] = {}
+        self.next = 0
+        self.kept = not plan and (every is not None or resume)
+        self.folder, self.before = PartFolder(output), stamp(output)
+        self._every, self._seconds = parse_every(every or "60s")
+        self._failure = ""
+        files = self.folder.files()
+        if files and not resume:
+            raise ValueError(f"{files[-1]} is a part of a run that has not ended: go on with --resume, or remove it")
+        for path, codes, metadata in self.folder.read() if resume else ():
+            _refuse_others(path, metadata, self._identity)
+            if metadata["first"] != self.next or len(metadata["signals"]) != len(codes):
+                log.warning("%s does not follow the part before it; going on from there", path)
+                break
+            self.codes.append(codes)
+            self.rows += metadata["signals"]
+            self.skipped |= {one["number"]: (one["name"], one["reason"]) for one in metadata["skipped"]}
+            self.next = metadata["next"]
+        if self.kept:
+            self.folder.drop_from(self.next)
+        self._last, self._written = time.monotonic(), (len(self.codes), len(self.rows), self.next)
+
+    def encode(
+        self,
+        ahead: int,
+        after: Callable[[list[Item], pt.Result], None] = lambda group, result: None,
+        show: Callable[[float], None] = lambda done: None,
+        most: int | None = None,
+    ) -> None:
+        """Encode signals from the next one on, as many at a time as keep all threads busy, and write parts in between.
+
+        At most `most` groups are encoded; `after` is called for each before it counts as coded.
+        """
+        from sklearn.exceptions import ConvergenceWarning
+
+        from pointillist.parallel import effective_jobs
+
+        learned, total = self.learned, len(self.reader.source)
+        together = (4 * effective_jobs(learned.n_jobs), inf) if learned.device == "cpu" else _ON_DEVICE
+        for group in islice(self.reader.groups(self.next, self.skipped, ahead, *together), most):
+            signals, start = [item.signal for item in group], group[0].number
+            share = group[-1].number + 1 - start
+
+            def shown(done: float, start: int = start, share: int = share) -> None:
+                show((start + share * done) / total)
+
+            begin = time.perf_counter()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # the table says so, signal by signal
+                result = learned.encode(signals, progress=shown)
+            seconds = (time.perf_counter() - begin) / sum(signal.size for signal in signals)
+            after(group, result)
+            codes = result.codes.on_host()
+            codes.names = [item.name for item in group]
+            self.codes.append(codes)
+            self.rows += [
+                {
+                    "name": item.name,
+                    "shape": list(item.signal.shape),
+                    "objective": float(result.objective[i]),
+                    "gap": float(result.gap[i]),
+                    "nonzeros": result.codes[i].nnz,
+                    "psnr": _decibels(item.signal, result.residuals[i]),
+                    "status": result.statuses[i].value,
+                    "seconds": seconds * item.signal.size,
+                }
+                for i, item in enumerate(group)
+            ]
+            self.next = group[-1].number + 1
+            if self._every is None:
+                due = time.monotonic() - self._last >= (self._seconds or 0.0)
+            else:
+                due = len(self.rows) - self._written[1] >= self._every
+            if due:
+                self.write()
+
+    def left_out(self) -> list[dict[str, str]]:
+        """Signals that were left out, and why, as JSON has them."""
+        return [{"name": name, "reason": reason} for _, (name, reason) in sorted(self.skipped.items())]
+
+    def write(self) -> None:
+        """Write what was coded since the last part, or say why that cannot be done; the run goes on."""
+        parts, rows, first = self._written
+        if not self.kept or first == self.next:
+            return
+        skipped = [
+            {"number": number, "name": name, "reason": reason}
+            for number, (name, reason) in self.skipped.items()
+            if first <= number < self.next
         ]
-        yield group, result, rows
+        metadata = {"first": first, "next": self.next, "signals": self.rows[rows:], "skipped": skipped}
+        try:
+            codes = pt.SparseCodes.concatenate(self.codes[parts:])
+            self.folder.write(first, codes, {**metadata, "run": self._identity})
+        except OSError as error:
+            reason = error.strerror or str(error)
+            if reason != self._failure:  # not after every signal
+                log.warning("the codes so far cannot be put away, coding goes on: %s", error)
+            self._failure = reason
+        else:
+            self._failure, self._written = "", (len(self.codes), len(self.rows), self.next)
+        self._last = time.monotonic()
 
 
-def _shown(show: Callable[[float], None], first: float, share: float, done: float) -> None:
-    show(first + share * done)
+def _refuse_others(path: Path, metadata: dict[str, Any], identity: dict[str, Any]) -> None:
+    """Raise CheckpointError for what is no part of a run, and for a part of another run."""
+    from pointillist.learners.checkpoints import differences
+    from pointillist.storage.schema import anything, check_form, mapping, number, one_of, text, whole
+
+    signal = {"name": text, "shape": [whole(1)], "objective": number(), "gap": number(), "nonzeros": whole(0)}
+    signal |= {
+        "psnr": number(null=True),
+        "status": one_of([status.value for status in pt.Status]),
+        "seconds": number(0),
+    }
+    form = {
+        "first": whole(0),
+        "next": whole(0),
+        "run": {"data": mapping, ...: anything},
+        "signals": [signal],
+        "skipped": [{"number": whole(0), "name": text, "reason": text}],
+        ...: anything,
+    }
+    try:
+        check_form(metadata, form, "metadata")
+    except ValueError as error:
+        raise pt.CheckpointError(f"{path} is not a part of pointillist encode: {error}") from error
+    then = metadata["run"]
+    data = differences(then["data"], identity["data"], "data: ")
+    found = [*differences({**then, "data": None}, {**identity, "data": None}), *data]
+    if found:
+        raise pt.CheckpointError(
+            f"{path} belongs to another run: {'; '.join(found)}. Resume with what that had, or remove it"
+        )
 
 
 def _decibels(signal: NDArray, residual: NDArray) -> float | None:
@@ -311,90 +464,67 @@ def _decibels(signal: NDArray, residual: NDArray) -> float | None:
     return 10 * float(np.log10(span**2 * (residual.size - missing) / error))
 
 
-def _show_plan(model: pt.BatchCSC | pt.OnlineCSC, reader: SignalReader, coded: CodedRun, ahead: int) -> None:
+def _show_plan(run: CodedRun, ahead: int) -> None:
     """Code some signals and say what the rest will need: by what these took, reading counted, and compiling not."""
     from pointillist.kernels.compiling import working_time
     from pointillist.system import memory_peak
 
-    before, first, begin = len(coded.rows), coded.next, working_time()
-    for group, result, new in islice(_encoded(model, reader, coded, ahead), _PLAN_GROUPS):
-        coded.add(result.codes, new, group[-1].number + 1)
-    rows = coded.rows[before:]
-    if not rows and first < len(reader):
-        raise ValueError(f"none of the {len(reader)} signals can be used; the first: {coded.left_out()[0]['reason']}")
-    seconds, scale = working_time() - begin, (len(reader) - first) / max(coded.next - first, 1)
-    codes = 12 * sum(row.nonzeros for row in coded.rows[:before]) + 12 * scale * sum(row.nonzeros for row in rows)
-    done = f", {first:,} of them coded already" if first else ""
-    say(
-        f"{count(len(reader), 'signal')}{done}",
-        f"time: about {duration(seconds * scale)}; the first {count(len(rows), 'signal')} took {seconds:.2g} s",
-        f"memory: {in_bytes(memory_peak() + 2 * codes)} at its peak, of which {in_bytes(2 * codes)} for the codes",
-        "nothing was written",
+    coded, first, total, begin = len(run.rows), run.next, len(run.reader.source), working_time()
+    run.encode(ahead, most=_PLAN_GROUPS)
+    seconds, scale = working_time() - begin, (total - first) / max(run.next - first, 1)
+    taken = len(run.rows) - coded
+    nonzeros = [row["nonzeros"] for row in run.rows]
+    codes = 24 * (sum(nonzeros[:coded]) + scale * sum(nonzeros[coded:]))
+    say_plan(
+        f"{count(total, 'signal')}{f', {first:,} of them coded already' if first else ''}",
+        seconds * scale,
+        f"{count(taken, 'signal')} took {seconds:.2g} s",
+        memory_peak() + codes,
+        f", of which {in_bytes(codes)} for the codes",
     )
 
 
-def _save(codes: pt.SparseCodes, output: Path, about: dict[str, Any], coded: CodedRun) -> None:
-    """Write the codes file; seconds are no part of it, which is to be the same again."""
-    rows = [
-        {name: value for name, value in asdict(row).items() if name not in ("name", "seconds")} for row in coded.rows
-    ]
-    pt.save_codes(codes, output, {**about, "signals": rows, "skipped": coded.left_out()})
-
-
-def _write_events(found: NDArray, path: Path) -> None:
-    from pointillist.storage import event_lines, write_events
-
-    write(event_lines(found)) if path == DASH else write_events(found, path)
-
-
-def _write_table(coded: CodedRun, path: Path) -> None:
-    """Write a line of CSV for every signal, to a file or to standard output."""
+def _write_lines(lines: Iterable[str], path: Path) -> None:
+    """Write lines to a file, completely or not at all, or to standard output."""
     from pointillist.storage import atomic_path
 
+    if path == DASH:
+        write(lines)
+        return
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="", errors="replace") as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def _csv_lines(run: CodedRun) -> list[str]:
+    """A line of CSV for every signal, after one of names."""
     text = io.StringIO()
     writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({**asdict(row), "shape": "x".join(map(str, row.shape))} for row in coded.rows)
-    writer.writerows({**one, "status": "skipped"} for one in coded.left_out())
-    if path == DASH:
-        write(text.getvalue().splitlines())
-        return
-    with atomic_path(path) as temporary:
-        temporary.write_text(text.getvalue(), encoding="utf-8", newline="", errors="replace")
+    writer.writerows({**row, "shape": "x".join(map(str, row["shape"]))} for row in run.rows)
+    writer.writerows({**one, "status": "skipped"} for one in run.left_out())
+    return text.getvalue().split("\n")[:-1]
 
 
-def _show_table(coded: CodedRun) -> None:
+def _show_table(run: CodedRun) -> None:
     """Print a line for every signal, and what was left out."""
     from pointillist.reprs import sizes
 
-    say(
-        table(
-            ("signal", "size", "objective", "relative gap", "non-zeros", "PSNR", "status"),
-            (
-                (
-                    row.name,
-                    sizes(row.shape),
-                    f"{row.objective:,.2f}",
-                    f"{row.gap:.1e}",
-                    f"{row.nonzeros:,}",
-                    "–" if row.psnr is None else f"{row.psnr:.2f} dB",
-                    row.status,
-                )
-                for row in coded.rows
-            ),
-            left=("signal", "status"),
-        )
-    )
-    say_left_out([one["reason"] for one in coded.left_out()], "codes")
+    headings = ("signal", "size", "objective", "relative gap", "non-zeros", "PSNR", "status")
+    lines = []
+    for row in run.rows:
+        quality = "–" if row["psnr"] is None else f"{row['psnr']:.2f} dB"
+        figures = [f"{row['objective']:,.2f}", f"{row['gap']:.1e}", f"{row['nonzeros']:,}", quality]
+        lines.append([row["name"], sizes(row["shape"]), *figures, row["status"]])
+    say(table(headings, lines, left=("signal", "status")))
+    say_left_out([one["reason"] for one in run.left_out()], "codes")
 
 
-def _write_picture(path: Path, item: Item, residual: NDArray, decode: Callable[[], Any], normalise: str) -> None:
+def _write_picture(path: Path, signal: NDArray, residual: NDArray, decode: Callable[[], Any], normalise: str) -> None:
     """Write what codes make of an image, from it and what they leave of it; where it was not seen, they are decoded."""
     import numpy as np
 
     from pointillist.plot.style import save_image
 
-    signal = item.signal
     fit = signal - residual.reshape(signal.shape)
     if np.isnan(fit).any():
         fit = np.where(np.isnan(signal), decode()[0], fit)

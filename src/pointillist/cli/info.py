@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 import pointillist as pt
 from pointillist.cli.console import count, number, say, show_log, write
@@ -27,7 +27,7 @@ def show(
     model: Model,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The image to write.", show_default="MODEL.png", metavar="FILE.png"),
+        Option("--output", "-o", help="The image to write.", show_default="MODEL.png", metavar="FILE.png"),
     ] = None,
 ) -> None:
     """Draw the filters of a model side by side."""
@@ -44,7 +44,7 @@ def show(
 def info(
     paths: Annotated[
         list[Path],
-        typer.Argument(
+        Argument(
             metavar="FILES...",
             help="Model files, checkpoints, codes files, or folders of them, as of a run.",
             show_default=False,

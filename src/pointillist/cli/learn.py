@@ -1,4 +1,4 @@
-"""``pointillist learn``: signals in, a model file out."""
+"""``pointillist learn``: signals in, a model file out; ``pointillist demo`` does that with the shipped photographs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from math import ceil, inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 import pointillist as pt
 from pointillist.cli.console import (
@@ -20,14 +21,15 @@ from pointillist.cli.console import (
     check_memory,
     check_outputs,
     count,
-    duration,
-    in_bytes,
     leaving,
     number,
     say,
     say_left_out,
+    say_plan,
     show_log,
+    tell,
     warn,
+    warn_of_others,
 )
 from pointillist.cli.options import (
     Channels,
@@ -35,6 +37,7 @@ from pointillist.cli.options import (
     Colour,
     Device,
     Failing,
+    Folder,
     Jobs,
     MaxMemory,
     OnError,
@@ -49,7 +52,6 @@ from pointillist.cli.options import (
     checked,
     number_that,
     positive,
-    signal_axes,
     size_of,
 )
 
@@ -64,10 +66,21 @@ Mode = StrEnum("Mode", "online batch")
 Init = StrEnum("Init", "random patches")
 Normalise = StrEnum("Normalise", "contrast none")
 Boundary = StrEnum("Boundary", "same valid full circular")
+Amount = partial(Option, min=1, metavar="N")
+"""An option that counts."""
 
 VALIDATIONS = 12
+"""Times that held-out signals are judged in a run, about."""
 _PLAN_STEPS = 2
 _SHOWN = 4  # signals in a report
+
+N_FILTERS, FILTER_SIZE, N_EPOCHS = 64, 11, 3  # of the demo
+HELD_OUT = "camera"
+CROP = 120  # about the side of the crops that photographs are cut into: many small steps learn sooner than few large
+VALIDATIONS = 34
+VALIDATION_SIDE = 176  # the middle of the held-out photograph is followed while learning, all of it judged at the end
+
+_FILES = ("filters.safetensors", "filters.png", "convergence.png", "reconstruction.png", "report.html")
 
 
 @checked
@@ -97,80 +110,68 @@ def _sides(size: Any, axes: int) -> Any:
 def learn(
     paths: Paths,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The model file to write.", metavar="FILE.safetensors")
+        Path, Option("--output", "-o", help="The model file to write.", metavar="FILE.safetensors")
     ] = Path("filters.safetensors"),
-    filters: Annotated[int, typer.Option(min=1, metavar="N", help="Number of filters.")] = 100,
-    size: Annotated[
-        Any, typer.Option(parser=size_of, metavar="SIZE", help="11, 7x11, or 5,11,21 for several sizes.")
-    ] = "11",
+    filters: Annotated[int, Amount(help="Number of filters.")] = 100,
+    size: Annotated[Any, Option(parser=size_of, metavar="SIZE", help="11, 7x11, or 5,11,21 for several sizes.")] = "11",
     penalty: Annotated[
-        float, typer.Option(callback=positive, metavar="NUMBER", help="Price of a code: more is sparser.")
+        float, Option(callback=positive, metavar="NUMBER", help="Price of a code: more is sparser.")
     ] = 1.0,
     sampling: Annotated[
         Any,
-        typer.Option(
+        Option(
             parser=_sampled,
             metavar="SHARE[,KIND]",
             help="Fraction of codes solved for in a step; KIND says which are drawn together: bundles (the default), codes, "
             "positions, stretches or cells.",
         ),
     ] = "1",
-    mode: Annotated[Mode, typer.Option(help="A few signals in each step, or all of them.")] = Mode.online,
+    mode: Annotated[Mode, Option(help="A few signals in each step, or all of them.")] = Mode.online,
     epochs: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="online: passes over the signals.", show_default="enough for 60 steps"),
+        Amount(help="online: passes over the signals.", show_default="enough for 60 steps"),
     ] = None,
-    iterations: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="batch: iterations over all signals.", show_default="12")
-    ] = None,
-    batch: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="online: signals in a step.", show_default="1")
-    ] = None,
+    iterations: Annotated[int | None, Amount(help="batch: iterations over all signals.", show_default="12")] = None,
+    batch: Annotated[int | None, Amount(help="online: signals in a step.", show_default="1")] = None,
     forgetting: Annotated[
-        float | None, typer.Option(callback=_forgetting, metavar="NUMBER", help="online: 1 or more.", show_default="4")
+        float | None, Option(callback=_forgetting, metavar="NUMBER", help="online: 1 or more.", show_default="4")
     ] = None,
     seed: Seed = 0,
     solver: Solver = None,
-    boundary: Annotated[Boundary, typer.Option(help="Where codes may sit at the borders.")] = Boundary.same,
-    init: Annotated[Init, typer.Option(help="The first filters.")] = Init.random,
+    boundary: Annotated[Boundary, Option(help="Where codes may sit at the borders.")] = Boundary.same,
+    init: Annotated[Init, Option(help="The first filters.")] = Init.random,
     normalise: Annotated[
         Normalise | None,
-        typer.Option(
+        Option(
             help="Preparation of the signals, recorded in the model.",
             show_default="contrast; none for recordings with channels",
         ),
     ] = None,
     ndim: Annotated[
         int | None,
-        typer.Option(min=1, max=3, metavar="N", help="Axes but for channels.", show_default="2; 1 with --channels"),
+        Option(min=1, max=3, metavar="N", help="Axes but for channels.", show_default="2; 1 with --channels"),
     ] = None,
     channels: Channels = None,
     colour: Colour = False,
-    rank: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="With channels: rank of a filter.", show_default="any")
-    ] = None,
+    rank: Annotated[int | None, Amount(help="With channels: rank of a filter.", show_default="any")] = None,
     nonnegative: Annotated[
-        bool, typer.Option("--nonnegative", help="Codes without signs: a filter is there or not.")
+        bool, Option("--nonnegative", help="Codes without signs: a filter is there or not.")
     ] = False,
-    robust: Annotated[
-        bool, typer.Option("--robust", help="Leave windows out of a step whose error is an outlier.")
-    ] = False,
+    robust: Annotated[bool, Option("--robust", help="Leave windows out of a step whose error is an outlier.")] = False,
     crops: Annotated[
         int | None,
-        typer.Option(
-            min=1, metavar="N", help="Learn from so many random crops in a pass.", show_default="whole signals"
-        ),
+        Amount(help="Learn from so many random crops in a pass.", show_default="whole signals"),
     ] = None,
     crop_size: Annotated[
-        Any, typer.Option(parser=size_of, metavar="SIZE", help="Size of a crop: 64, or 64x48.", show_default="100")
+        Any, Option(parser=size_of, metavar="SIZE", help="Size of a crop: 64, or 64x48.", show_default="100")
     ] = None,
     validation: Annotated[
-        list[Path] | None, typer.Option(metavar="PATH", help="Held-out files or folders to follow; may be repeated.")
+        list[Path] | None, Option(metavar="PATH", help="Held-out files or folders to follow; may be repeated.")
     ] = None,
     jobs: Jobs = -1,
     device: Device = "cpu",
-    mosaic: Annotated[Path | None, typer.Option(help="Also draw the filters.", metavar="FILE.png")] = None,
-    report: Annotated[Path | None, typer.Option(help="Also write a page about the run.", metavar="FILE.html")] = None,
+    mosaic: Annotated[Path | None, Option(help="Also draw the filters.", metavar="FILE.png")] = None,
+    report: Annotated[Path | None, Option(help="Also write a page about the run.", metavar="FILE.html")] = None,
     recursive: Recursive = None,
     on_error: Failing = OnError.stop,
     plan: OnlyPlan = False,
@@ -178,13 +179,11 @@ def learn(
     checkpoint_every: CheckpointEvery = None,
     resume: Resume = False,
     scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Encode on a Dask cluster: tcp://host:8786.")
+        str | None, Option(metavar="ADDRESS", help="Encode on a Dask cluster: tcp://host:8786.")
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Encode in so many processes of this machine.")
-    ] = None,
-    log: Annotated[Path | None, typer.Option(help="A line of JSON for every step.", metavar="FILE.jsonl")] = None,
-    tensorboard: Annotated[Path | None, typer.Option(help="TensorBoard events.", metavar="DIR")] = None,
+    workers: Annotated[int | None, Amount(help="Encode in so many processes of this machine.")] = None,
+    log: Annotated[Path | None, Option(help="A line of JSON for every step.", metavar="FILE.jsonl")] = None,
+    tensorboard: Annotated[Path | None, Option(help="TensorBoard events.", metavar="DIR")] = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
@@ -192,27 +191,37 @@ def learn(
 
     Ctrl-C finishes the current step and saves what was learned until then; a second one aborts.
     """
-    from pointillist.cli.reading import Wanted, read_all
+    from pointillist.cli.reading import Wanted
+    from pointillist.dictionary.constraints import filter_shapes
     from pointillist.learners.cluster import local_cluster
     from pointillist.learners.estimators import default_passes
     from pointillist.learners.watching import JsonLog, TensorBoardEvents
     from pointillist.storage import stamp
 
     show_log(quiet=quiet, verbose=verbose)
-    only: dict[str, dict[str, Any]] = {
-        "online": {"--epochs": epochs, "--batch": batch, "--forgetting": forgetting, "--resume": resume or None}
-        | {"--checkpoint-every": checkpoint_every, "--scheduler": scheduler, "--workers": workers},
-        "batch": {"--iterations": iterations},
+    online: dict[str, Any] = {
+        "--epochs": epochs,
+        "--batch": batch,
+        "--forgetting": forgetting,
+        "--resume": resume or None,
     }
-    for other, options in only.items():
-        for option, value in options.items():
-            if value is not None and mode != other:
-                raise ValueError(f"{option} is for --mode {other}: leave it out, or change the mode")
+    online |= {"--checkpoint-every": checkpoint_every, "--scheduler": scheduler, "--workers": workers}
+    other, options = ("online", online)
+    if mode == Mode.online:
+        other, options = "batch", {"--iterations": iterations}
+    for option, value in options.items():
+        if value is not None:
+            raise ValueError(f"{option} is for --mode {other}: leave it out, or change the mode")
     if scheduler is not None and workers is not None:
         raise ValueError("--workers starts a cluster on this machine, --scheduler names one: give one of them")
     if crop_size is not None and crops is None:
         raise ValueError("--crop-size is for random crops: say how many with --crops")
-    axes, layout = signal_axes(ndim, channels, colour)
+    if colour and channels is not None:
+        raise ValueError("--colour takes channels of pictures from where they lie, last: leave --channels out")
+    if colour and ndim not in (None, 2):
+        raise ValueError(f"--colour is for pictures, which have two axes: leave --ndim {ndim} out")
+    layout = "last" if colour else channels and channels.value
+    axes = ndim or (1 if channels else 2)
     if rank is not None and layout is None:
         raise ValueError("--rank is over channels: say where they are with --channels, or --colour, or leave it out")
     check_outputs({"--output": output, "--mosaic": mosaic, "--report": report, "--log": log})
@@ -233,7 +242,6 @@ def learn(
     source = wanted.prepared(**({} if max_memory is None else {"cache": max_memory // 4}))
     given: dict[str, Any] = {"max_iter": iterations, "batch_size": batch, "n_epochs": epochs, "rank": rank}
     given |= {"solver": solver and solver.value, "robust": pt.Robust() if robust else None}
-    update = pt.FilterUpdate(init=init.value, forgetting=forgetting)
     model = (pt.BatchCSC if mode == Mode.batch else pt.OnlineCSC)(
         n_filters=filters,
         filter_size=_sides(size, axes),
@@ -245,11 +253,16 @@ def learn(
         random_state=seed,
         n_jobs=jobs,
         device=device,
-        update=update,
+        update=pt.FilterUpdate(init=init.value, forgetting=forgetting),
         **{name: value for name, value in given.items() if value is not None},
     )
+    box = filter_shapes(model.n_filters, model.filter_size, axes).box
     held = replace(wanted, paths=validation, crops=None) if validation else None
-    others = None if held is None else _held_out(held, wanted, source)
+    others = None if held is None else held.prepared()
+    if others is not None and crops is None:
+        both = sorted(set(_names(others)) & set(_names(source)))
+        if both:
+            warn(f"--validation shares {len(both)} signals with the training ones, so it says little: {both[0]}")
     checkpoint = None
     how: dict[str, Any] = {}
     if isinstance(model, pt.OnlineCSC):
@@ -259,15 +272,15 @@ def learn(
         steps = passes * ceil(len(source) / model.batch_size)
         how = {"on_error": wanted.on_error}
         how |= {} if plan else {"checkpoint": checkpoint, "resume": resume}
-        _look_through(source, wanted, model)
+        _look_through(source, wanted, box)
     else:
         steps = model.max_iter
-    held_out = None if others is None else read_all(others, wanted, _box(model, axes))[0]
+    held_out = None if others is None else _read_all(others, wanted, box)[0]
     with ExitStack() as stack:
         callbacks: list[Callable[[dict[str, Any]], bool]] = []
         if workers is not None or scheduler is not None:
             how["cluster"] = scheduler or stack.enter_context(local_cluster(workers or 1))
-        signals, skipped = (source, {}) if how else read_all(source, wanted, _box(model, axes))
+        signals, skipped = (source, {}) if how else _read_all(source, wanted, box)
         if plan:
             _show_plan(model, signals, steps, how)
             return
@@ -276,14 +289,12 @@ def learn(
         if tensorboard is not None:
             callbacks.append(stack.enter_context(TensorBoardEvents(tensorboard)))
         if max_memory is not None:
-            callbacks.append(_within(max_memory))
+            callbacks.append(partial(_within, max_memory))
         stopped = fit(model, signals, held_out, steps=steps, quiet=quiet, callbacks=callbacks, **how)
-    early = (
-        stopped is not None and len(model.history_) < steps
-    )  # a request during the very last step leaves nothing undone
+    # A request during the very last step leaves nothing undone.
+    early = stopped is not None and len(model.history_) < steps
     skipped = model.skipped_ if how else skipped
-    if stamp(output) != before:
-        warn(f"{output} was written by another program since this run began; this run's model takes its place")
+    warn_of_others(output, before, "model")
     data: dict[str, Any] = {
         "paths": [str(path) for path in paths],
         "signals": len(source) - (len(skipped) if crops is None else 0),
@@ -294,10 +305,7 @@ def learn(
     prepared = {"normalise": wanted.normalise} | ({} if layout is None else {"channels": layout})
     pt.save(model, output, preprocessing=prepared, extra={"data": data, "stopped_early": early})
     if checkpoint is not None and not early:
-        try:
-            checkpoint.clear()
-        except OSError as error:
-            warn(f"the model is saved, but checkpoints of the run cannot be removed: {error}")
+        checkpoint.clear()
     if mosaic is not None:
         from pointillist.plot import save_mosaic
 
@@ -305,8 +313,8 @@ def learn(
     if report is not None:
         from pointillist.plot import write_learning_report
 
-        shown = [] if held is None or others is None else _examples(held, others, _SHOWN, model, held_out=True)
-        shown += _examples(wanted, source, _SHOWN - len(shown), model, held_out=False)
+        shown = [] if held is None or others is None else _examples(held, others, _SHOWN, box, held_out=True)
+        shown += _examples(wanted, source, _SHOWN - len(shown), box, held_out=False)
         about = {name: str(value) for name, value in data.items()} | {"normalise": wanted.normalise}
         write_learning_report(report, model, shown, data=about)
     if not quiet:
@@ -356,7 +364,7 @@ def fit(
 def _show_plan(model: pt.BatchCSC | pt.OnlineCSC, signals: Any, steps: int, how: dict[str, Any]) -> None:
     """Take two real steps and say what the run will need, by the time and the memory that they took, reading counted.
 
-    Compiling is not counted, and neither is what drawing and reports take.
+    Compiling is not counted, and neither is what drawing and reports take. A source will fill its cache.
     """
     from pointillist.kernels.compiling import working_time
     from pointillist.system import memory_peak
@@ -368,65 +376,55 @@ def _show_plan(model: pt.BatchCSC | pt.OnlineCSC, signals: Any, steps: int, how:
         return len(marks) > _PLAN_STEPS
 
     model.fit(signals, callbacks=[measure], **how)
-    taken = len(marks) - 1
-    seconds = marks[-1] - marks[0] + (marks[-1] - marks[-2]) * (steps - taken)
-    together = f" of {model.batch_size} of {len(signals):,} signals" if isinstance(model, pt.OnlineCSC) else ""
-    say(
+    taken, spent = len(marks) - 1, marks[-1] - marks[0]
+    together, memory = "", memory_peak()
+    if isinstance(model, pt.OnlineCSC):
+        together = f" of {model.batch_size} of {len(signals):,} signals"
+        cache = signals.cache
+        kept = cache.held / (taken * model.batch_size) * len(signals)
+        memory += max(0, int(min(cache.limit, kept)) - cache.held)
+    say_plan(
         f"{_filters(model)}: {count(steps, 'step')}{together}",
-        f"time: about {duration(seconds)}; the first {count(taken, 'step')} took {marks[-1] - marks[0]:.2g} s",
-        f"memory: {in_bytes(memory_peak() + _still_kept(signals, taken * getattr(model, 'batch_size', 0)))} at its peak",
-        "nothing was written",
+        spent + (marks[-1] - marks[-2]) * (steps - taken),
+        f"{count(taken, 'step')} took {spent:.2g} s",
+        memory,
     )
 
 
-def _still_kept(source: Any, seen: int) -> int:
-    """Bytes of decoded signals that a source will keep besides those of the signals that were `seen`."""
-    cache = getattr(source, "cache", None)
-    if cache is None:
-        return 0
-    return int(max(0, min(cache.limit, cache.held / max(seen, 1) * len(source)) - cache.held))
-
-
-def _within(limit: int) -> Callable[[dict[str, Any]], bool]:
+def _within(limit: int, info: dict[str, Any]) -> bool:
     """A learner's callback that ends a run which takes more than so many bytes."""
-
-    def check(info: dict[str, Any]) -> bool:
-        advice = "take a smaller --batch, fewer or smaller filters, fewer --jobs, or --crops"
-        check_memory(limit, f"step {info['iteration']}", advice)
-        return False
-
-    return check
+    check_memory(
+        limit, f"step {info['iteration']}", "take a smaller --batch, fewer or smaller filters, fewer --jobs, or --crops"
+    )
+    return False
 
 
-def _held_out(held: Wanted, wanted: Wanted, source: Source) -> Source:
-    """Held-out signals, prepared as those that are learned from, but whole."""
-    others = held.prepared()
-    if wanted.crops is None:
-        names = {others.name(i) for i in range(len(others))}
-        both = sorted(names.intersection(source.name(i) for i in range(len(source))))
-        if both:
-            warn(f"--validation shares {len(both)} signals with the training ones, so it says little: {both[0]}")
-    return others
+def _names(source: Source) -> list[str]:
+    return [source.name(i) for i in range(len(source))]
 
 
-def _look_through(source: Source, wanted: Wanted, model: pt.OnlineCSC) -> None:
+def _read_all(source: Source, wanted: Wanted, box: Sequence[int]) -> tuple[list[NDArray], dict[str, int]]:
+    """All usable signals of a source in memory, in order, and why others are not among them."""
+    from pointillist.data.sources import Stream
+
+    stream = Stream(source, shuffle=False, least=lambda signal: box, on_error=wanted.on_error)
+    signals = [signal for batch in stream for signal in batch]
+    if not signals:
+        raise ValueError(f"none of the {len(source)} signals can be used; the first: {next(iter(stream.skipped))}")
+    return signals, dict(stream.skipped)
+
+
+def _look_through(source: Any, wanted: Wanted, box: Sequence[int]) -> None:
     """Find what cannot be used before the work begins, where that is to stop it, as long as signals can be kept."""
-    from pointillist.data.sources import KeptSource, Stream
+    from pointillist.data.sources import Stream
 
-    if wanted.on_error == "raise" and isinstance(source, KeptSource):
-        for (signal,) in Stream(source, shuffle=False, least=lambda signal: _box(model, wanted.ndim)):
+    if wanted.on_error == "raise" and wanted.crops is None:
+        for (signal,) in Stream(source, shuffle=False, least=lambda signal: box):
             if source.cache.held + signal.nbytes > source.cache.limit:
                 break
 
 
-def _box(model: pt.BatchCSC | pt.OnlineCSC, axes: int) -> tuple[int, ...]:
-    """The box that all filters of a learner fit into."""
-    from pointillist.dictionary.constraints import filter_shapes
-
-    return filter_shapes(model.n_filters, model.filter_size, axes).box
-
-
-def _examples(wanted: Wanted, source: Source, most: int, model: Any, *, held_out: bool) -> list[Example]:
+def _examples(wanted: Wanted, source: Source, most: int, box: Sequence[int], *, held_out: bool) -> list[Example]:
     """Some signals for the report; what cannot be read is passed over."""
     from pointillist.data.sources import UnreadBatch, read_batch
     from pointillist.plot import Example
@@ -436,7 +434,7 @@ def _examples(wanted: Wanted, source: Source, most: int, model: Any, *, held_out
     for index in range(len(source)):
         if len(shown) >= most:
             break
-        read = read_batch(source, UnreadBatch(0, index, (index,)), lambda signal: _box(model, wanted.ndim), "skip")
+        read = read_batch(source, UnreadBatch(0, index, (index,)), lambda signal: box, "skip")
         for signal in read.signals:
             pixels = None if photographs is None else photographs.read(index)
             visible = pixels is not None and (pixels.ndim < 3 or len(pixels) == 3)  # grey or in colour
@@ -466,3 +464,114 @@ def _summarise(model: pt.BatchCSC | pt.OnlineCSC, used: str, skipped: dict[str, 
     if judged:
         say(f"objective of the held-out signals {number(judged[0])} → {number(judged[-1])}")
     say_left_out(list(skipped), "model")
+
+
+def demo(output: Folder = Path("demo-output"), seed: Seed = 0, jobs: Jobs = -1, quiet: Quiet = False) -> None:
+    """Learn filters from the photographs that come with the package, and draw what came out."""
+    from pointillist.kernels.compiling import working_time
+    from pointillist.storage import check_writable
+
+    show_log(quiet=quiet)
+    if output.exists() and not output.is_dir():
+        raise NotADirectoryError(f"--output {output} is a file: give a folder")
+    output.mkdir(parents=True, exist_ok=True)
+    files = [output / name for name in _FILES]
+    for file in files:
+        check_writable(file)
+    begin = working_time()
+    train = [crop for image in pt.photographs("train").values() for crop in _crops(pt.contrast_normalise(image))]
+    photograph = pt.photographs("test")[HELD_OUT]
+    test = pt.contrast_normalise(photograph)
+    model = pt.OnlineCSC(N_FILTERS, FILTER_SIZE, n_epochs=N_EPOCHS, n_jobs=jobs, random_state=seed)
+    if not quiet:
+        tell(f"learning {N_FILTERS} filters of {FILTER_SIZE}×{FILTER_SIZE} from {len(train)} crops of photographs")
+    corner = [max(0, (side - VALIDATION_SIDE) // 2) for side in test.shape]
+    stopped = fit(
+        model,
+        train,
+        [test[tuple(slice(start, start + VALIDATION_SIDE) for start in corner)]],
+        steps=N_EPOCHS * len(train),
+        quiet=quiet,
+        validations=VALIDATIONS,
+        prepare=_compile,
+    )
+    result = model.encode([test])
+    about = {
+        "data": {"signals": len(train), "paths": ["the shipped photographs"]},
+        "stopped_early": stopped is not None and len(model.history_) < N_EPOCHS * len(train),
+    }
+    pt.save(model, files[0], preprocessing={"normalise": "contrast"}, extra=about)
+    _draw(files, model, photograph, result, len(train))
+    if not quiet:
+        quality = pt.psnr(test, test - result.residuals[0][0])
+        say(
+            f"learned {len(model.filters_)} filters in {model.history_[-1]['seconds']:.1f} s "
+            f"({working_time() - begin:.1f} s with judging and drawing)",
+            f"held-out photograph {HELD_OUT}: PSNR {quality:.1f} dB from {result.codes.nnz:,} non-zeros, "
+            f"{100 * result.codes.nnz / test.size:.1f} % of its pixels",
+            f"its codes are certified to be within {100 * result.gap[0]:.2g} % of the optimum ({result.status.value})",
+            f"wrote {', '.join(_FILES)} to {output}",
+            f"open {files[-1]} in a browser, then try your own: pointillist encode {files[0]} PHOTO.jpg",
+            "or learn from a folder: pointillist learn FOLDER -o filters.safetensors --report report.html",
+        )
+    if stopped is not None:
+        raise Stopped(number=stopped)
+
+
+def _crops(image: NDArray) -> list[NDArray]:
+    import numpy as np
+
+    rows, columns = (max(1, round(side / CROP)) for side in image.shape)
+    strips = np.array_split(image, rows, axis=0)
+    return [crop for strip in strips for crop in np.array_split(strip, columns, axis=1)]
+
+
+def _compile() -> None:
+    """Compile scans and the update while a second process compiles sweeps, if one was begun: no kernels were on disk then.
+
+    That is a step of a throw-away learner with made-up codes.
+    """
+    import numpy as np
+
+    from pointillist.kernels.precompile import end_compiling, is_compiling
+    from pointillist.learners.estimators import training_step
+
+    if is_compiling():
+        step = training_step(pt.OnlineCSC(8, FILTER_SIZE))
+        batch = step.check(np.random.default_rng(0).standard_normal((1, 3 * FILTER_SIZE, 3 * FILTER_SIZE), np.float32))
+        state = step.start(batch, 0)
+        result = pt.encode(batch.signals[0], state.filters[:, 0], 1e6)  # scans, and nothing to sweep over
+        codes = pt.SparseCodes([np.arange(2)], [np.ones(2, np.float32)], [(3 * FILTER_SIZE,) * 2], 8)
+        step.learn(state, batch, replace(result, codes=codes), np.ones(1), 0.0)
+        end_compiling()
+
+
+def _draw(files: list[Path], model: pt.OnlineCSC, photograph: NDArray, result: pt.Result, n_crops: int) -> None:
+    """Draw filters, convergence and the held-out photograph, and write the report."""
+    import numpy as np
+
+    from pointillist.plot import Example, save_mosaic, write_learning_report
+    from pointillist.plot.style import new_figure, save_figure
+
+    _, filters, convergence, reconstruction, report = files
+    test = pt.contrast_normalise(photograph)
+    save_mosaic(filters, model.filters_)
+    figure = new_figure(9.5, 3.4)
+    for ax, clock in zip(figure.subplots(1, 2, sharey=True), ("seconds", "iteration"), strict=True):
+        pt.plot_convergence(model, against=clock, ax=ax)
+    save_figure(figure, convergence)
+    figure = new_figure(14.8, 4.3)
+    pt.plot_reconstruction(test, test - result.residuals[0][0], codes=result.codes, ax=figure.subplots())
+    save_figure(figure, reconstruction, crop=True)
+    name, image = next(iter(pt.photographs("train").items()))
+    colour = np.moveaxis(pt.photographs("train", grey=False)[name], -1, 0)
+    write_learning_report(
+        report,
+        model,
+        [
+            Example(HELD_OUT, test, held_out=True, stored=photograph),
+            Example(name, pt.contrast_normalise(image), stored=colour),
+        ],
+        title="Filters from a few photographs",
+        data={"signals": f"{n_crops} crops of the shipped photographs, contrast-normalised"},
+    )

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 
 class OnError(StrEnum):
@@ -77,14 +78,6 @@ def bytes_of(text: str) -> int:
 
 
 @checked
-def _every(value: str) -> str:
-    from pointillist.learners.checkpoints import parse_every
-
-    parse_every(value)
-    return value
-
-
-@checked
 def _device(value: str) -> str:
     if value != "cpu":  # what the others need takes time to import
         from pointillist.cuda.device import check_device
@@ -96,30 +89,19 @@ def _device(value: str) -> str:
 _jobs = number_that(lambda value: value != 0, "is not a number of threads; -1 uses every core, -2 all but one")
 
 
-def signal_axes(ndim: int | None, channels: Layout | None, colour: bool) -> tuple[int, str | None]:
-    """Axes of a signal but for channels, and where its channels lie, None where it has none."""
-    if not colour:
-        return (2 if channels is None else 1) if ndim is None else ndim, None if channels is None else channels.value
-    if channels is not None:
-        raise typer.BadParameter("--colour takes channels of pictures from where they lie, last: leave --channels out")
-    if ndim not in (None, 2):
-        raise typer.BadParameter(f"--colour is for pictures, which have two axes: leave --ndim {ndim} out")
-    return 2, "last"
-
-
 Paths = Annotated[
     list[Path],
-    typer.Argument(
+    Argument(
         metavar="PATHS...",
         help="Image files, .npy arrays, TIFF stacks, STORE.zarr, FILE.h5::dataset, tables of series (.csv, .tsv), folders, "
         "or 'photos/**/*.jpg'.",
         show_default=False,
     ),
 ]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that learn wrote.", show_default=False)]
+Model = Annotated[Path, Argument(metavar="MODEL", help="A model file that learn wrote.", show_default=False)]
 Channels = Annotated[
     Layout | None,
-    typer.Option(
+    Option(
         metavar="first|last",
         help="Arrays are (channels, samples), or (samples, channels), as tables are.",
         show_default="no channels",
@@ -127,46 +109,41 @@ Channels = Annotated[
 ]
 Colour = Annotated[
     bool,
-    typer.Option("--colour", help="Pictures in colour: filters of red, green and blue. Arrays are (rows, columns, 3)."),
+    Option("--colour", help="Pictures in colour: filters of red, green and blue. Arrays are (rows, columns, 3)."),
 ]
 Recursive = Annotated[
     bool | None,
-    typer.Option(
+    Option(
         "--recursive/--no-recursive",
         help="Whether files in subfolders of folders are read too.",
         show_default="no, but says how many there are",
     ),
 ]
 Solver = Annotated[
-    SolverName | None, typer.Option(metavar="cd|admm", help="How codes are solved for.", show_default="the fastest")
+    SolverName | None, Option(metavar="cd|admm", help="How codes are solved for.", show_default="the fastest")
 ]
 MaxMemory = Annotated[
     Any,
-    typer.Option(
-        parser=bytes_of, metavar="SIZE", help="End where more is taken: 2G, 500M, ...", show_default="no limit"
-    ),
+    Option(parser=bytes_of, metavar="SIZE", help="End where more is taken: 2G, 500M, ...", show_default="no limit"),
 ]
-OnlyPlan = Annotated[
-    bool, typer.Option("--plan", help="Take two real steps, say what the run will need, and write nothing.")
-]
+OnlyPlan = Annotated[bool, Option("--plan", help="Take two real steps, say what the run will need, and write nothing.")]
 CheckpointEvery = Annotated[
     str | None,
-    typer.Option(
-        callback=_every,
+    Option(
         metavar="TIME",
         help="Put the work away: every 60s, 5m, 100 steps or signals.",
         show_default="never",
     ),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on where the last run put its work away.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist already.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-Folder = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="A folder, made if it is missing.")]
-Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Decides all that is random.")]
-Jobs = Annotated[int, typer.Option(callback=_jobs, help="Threads.", show_default="all cores", metavar="N")]
-Device = Annotated[str, typer.Option(callback=_device, help="Where codes are solved for.", metavar="cpu|cuda|cuda:N")]
+Resume = Annotated[bool, Option("--resume", help="Go on where the last run put its work away.")]
+Overwrite = Annotated[bool, Option("--overwrite", help="Replace files that exist already.")]
+AsJson = Annotated[bool, Option("--json", help="Print JSON instead of a table.")]
+Folder = Annotated[Path, Option("--output", "-o", metavar="DIR", help="A folder, made if it is missing.")]
+Seed = Annotated[int, Option(min=0, metavar="N", help="Decides all that is random.")]
+Jobs = Annotated[int, Option(callback=_jobs, help="Threads.", show_default="all cores", metavar="N")]
+Device = Annotated[str, Option(callback=_device, help="Where codes are solved for.", metavar="cpu|cuda|cuda:N")]
 Failing = Annotated[
-    OnError, typer.Option("--on-error", help="Whether what cannot be read or used stops the command or is skipped.")
+    OnError, Option("--on-error", help="Whether what cannot be read or used stops the command or is skipped.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print what the package logs.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Print errors only.")]
+Verbose = Annotated[bool, Option("--verbose", "-v", help="Print what the package logs.")]

@@ -5,31 +5,29 @@ from __future__ import annotations
 import logging
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
 from pointillist.arrays import LARGE, is_mapped, scratch
-from pointillist.data.damage import OnError, read_each
+from pointillist.data.damage import OnError
 from pointillist.data.normalise import contrast_normalise
 from pointillist.data.paths import TABLE_SUFFIXES, Found, PathLike, find_files
-from pointillist.data.sources import CropSource, KeptSource, NormalisedSource, Source, Stream, open_source
+from pointillist.data.sources import CropSource, KeptSource, NormalisedSource, Source, open_source
 from pointillist.data.sources.base import StoredSource
 from pointillist.data.sources.derived import DEFAULT_CACHE
 from pointillist.data.sources.opening import SIGNAL_SUFFIXES
 from pointillist.errors import UnreadableFileError, UnusableSignalError
-from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.validation import why_unusable
 
 log = logging.getLogger(__name__)
 
 _AXES = {"first": 0, "last": -1}
-_SAMPLES_ON_DEVICE = 2**26
-"""Samples that a GPU is given at a time, at most."""
 
 
 def found_files(paths: Sequence[PathLike], suffixes: frozenset[str], recursive: bool | None) -> list[Found]:
@@ -98,17 +96,7 @@ class Wanted:
         return self.stored(grey=False)
 
 
-def read_all(source: Source, wanted: Wanted, least: Sequence[int]) -> tuple[list[NDArray], dict[str, int]]:
-    """All usable signals of a source in memory, in order, and why others are not among them."""
-    stream = Stream(source, shuffle=False, least=lambda signal: least, on_error=wanted.on_error)
-    signals = [signal for batch in stream for signal in batch]
-    if not signals:
-        raise ValueError(f"none of the {len(source)} signals can be used; the first: {next(iter(stream.skipped))}")
-    return signals, dict(stream.skipped)
-
-
-@dataclass(frozen=True, eq=False)
-class Item:
+class Item(NamedTuple):
     """A signal that was read: its number in the source, its name, and its samples."""
 
     number: int
@@ -133,97 +121,83 @@ class SignalReader:
         self.wanted, self.least = wanted, least
         self.source = wanted.stored()
 
-    def __len__(self) -> int:
-        return len(self.source)
-
     def read(self, index: int) -> Item:
         """Signal `index`; raises `UnreadableFileError` or its kind `UnusableSignalError` where there is none."""
-        plain = self.wanted.normalise == "none"
-        signal, name = self.source.mapped(index), self.source.name(index)
+        wanted, signal, name = self.wanted, self.source.mapped(index), self.source.name(index)
+        plain = wanted.normalise == "none"
         reason = why_unusable(signal, self.least, gaps=plain and signal.size < LARGE, constant=plain)
         if reason is not None:
-            raise UnusableSignalError(f"{name} {reason}{self._turned(signal)}")
-        return Item(index, name, signal if plain else self._normalised(signal))
+            if wanted.layout is not None and wanted.ndim == 1 and signal.shape[1] < self.least[0] <= len(signal):
+                other = "last" if wanted.layout == "first" else "first"
+                reason += f"; if its channels lie {other}, say --channels {other}"
+            raise UnusableSignalError(f"{name} {reason}")
+        if plain:
+            return Item(index, name, signal)
+        if wanted.layout is None:
+            return Item(index, name, contrast_normalise(signal, ndim=wanted.ndim))
+        out = scratch(signal, signal.shape, signal.dtype)
+        for channel, samples in zip(out, signal, strict=True):
+            channel[...] = contrast_normalise(samples, ndim=wanted.ndim)
+        return Item(index, name, out)
 
     def read_all(self) -> tuple[list[str], list[NDArray]]:
         """Names and signals of all that can be coded."""
-        items = read_each(range(len(self)), self.read, self.wanted.on_error)
+        items = list(self.read_ahead(0, {}, inf))
         return [item.name for item in items], [item.signal for item in items]
 
-    def read_ahead(self, first: int, skipped: dict[int, tuple[str, str]], ahead: int) -> Iterator[Item]:
+    def read_ahead(self, first: int, skipped: dict[int, tuple[str, str]], ahead: float) -> Iterator[Item]:
         """Read signals from number `first` on, as many before they are asked for as fit into `ahead` bytes.
 
         Of small data everything is read before the first signal is yielded, so that what cannot be read stops the work
-        before it begins. `skipped` takes name and reason of what is left out, by number.
+        before it begins. `skipped` takes name and reason of what is left out, by number; it is an error to leave out all.
         """
         waiting: deque[Item] = deque()
         held = 0
-        for number in range(first, len(self)):
+        for number in range(first, len(self.source)):
             try:
-                item = self.read(number)
+                waiting.append(self.read(number))
             except UnreadableFileError as error:
                 if self.wanted.on_error == "raise":
                     raise
                 log.warning("skipped: %s", error)
                 skipped[number] = self.source.name(number), str(error)
                 continue
-            waiting.append(item)
-            held += _held(item)
+            held += _held(waiting[-1])
             while waiting and held > ahead:
                 held -= _held(waiting[0])
                 yield waiting.popleft()
+        if len(skipped) == len(self.source):
+            reason = next(iter(skipped.values()))[1]
+            raise ValueError(f"none of the {len(skipped)} signals can be used; the first: {reason}")
         yield from waiting
 
-    def _turned(self, signal: NDArray) -> str:
-        """The advice that the channels may lie elsewhere, for a signal that is too short but has many channels."""
-        layout = self.wanted.layout
-        if layout is None or self.wanted.ndim != 1 or not signal.shape[1] < self.least[0] <= signal.shape[0]:
-            return ""
-        other = next(one for one in _AXES if one != layout)
-        return f"; if its channels lie {other}, say --channels {other}"
+    def groups(
+        self, first: int, skipped: dict[int, tuple[str, str]], ahead: int, most: int, samples: float
+    ) -> Iterator[list[Item]]:
+        """Lists of at most `most` signals that are coded together, each as `read_ahead` yields them.
 
-    def _normalised(self, signal: NDArray) -> NDArray:
-        if self.wanted.layout is None:
-            return contrast_normalise(signal, ndim=self.wanted.ndim)
-        out = scratch(signal, signal.shape, signal.dtype)
-        for channel, samples in zip(out, signal, strict=True):
-            channel[...] = contrast_normalise(samples, ndim=self.wanted.ndim)
-        return out
+        A large signal has a list of its own. A list has at most so many `samples`, where each signal counts as the largest.
+        """
+        group: list[Item] = []
+        for item in self.read_ahead(first, skipped, ahead):
+            large = item.signal.size >= LARGE
+            widest = max(one.signal.size for one in [*group, item])
+            if group and (large or len(group) == most or widest * (len(group) + 1) > samples):
+                yield group
+                group = []
+            group.append(item)
+            if large:
+                yield group
+                group = []
+        if group:
+            yield group
 
 
 def _held(item: Item) -> int:
     return 0 if is_mapped(item.signal) else item.signal.nbytes
 
 
-def groups(items: Iterable[Item], most: int, *, on_device: bool = False) -> Iterator[list[Item]]:
-    """Lists of at most so many signals that are coded together, large signals each in a list of its own.
-
-    A device is given a limited number of samples, where each signal takes as much as the largest.
-    """
-    group: list[Item] = []
-    for item in items:
-        large = item.signal.size >= LARGE
-        crowded = on_device and max(one.signal.size for one in [*group, item]) * (len(group) + 1) > _SAMPLES_ON_DEVICE
-        if group and (large or crowded):
-            yield group
-            group = []
-        group.append(item)
-        if large or len(group) == most:
-            yield group
-            group = []
-    if group:
-        yield group
-
-
-def wanted_by(
-    model: BatchCSC | OnlineCSC,
-    file: Path,
-    paths: Sequence[Path],
-    *,
-    layout: str | None,
-    on_error: OnError,
-    recursive: bool | None,
-) -> Wanted:
+def reader_for(model: Any, file: Path, paths: Sequence[Path], layout: str | None, **how: Any) -> SignalReader:
     """Signals that a model of that file is to code, prepared as those were that it learned from."""
     normalise = str(model.preprocessing_.get("normalise", "none"))
     if normalise not in ("contrast", "none"):
@@ -236,12 +210,8 @@ def wanted_by(
         layout = layout or str(model.preprocessing_.get("channels"))
         if layout not in _AXES:
             raise ValueError(f"{file} was learned from signals with channels: say --channels first, or last")
-    return Wanted(paths, len(box_of(model)), normalise, on_error, layout, recursive)
-
-
-def box_of(model: Any) -> tuple[int, ...]:
-    """Size of a model's filters."""
-    return tuple(model.filters_.shape[1 + model.channels :])
+    box = model.filters_.shape[1 + model.channels :]
+    return SignalReader(Wanted(paths, len(box), normalise, layout=layout, **how), box)
 
 
 def file_stem(name: str, taken: set[str]) -> str:

@@ -362,11 +362,8 @@ class Keeper:
         """Remove the checkpoints of a run that has ended, or keep them with one of its end if asked to."""
         if self._checkpoints.keep:
             self.write(state)
-            return
-        try:
+        else:
             self._checkpoints.clear()
-        except OSError as error:
-            log.warning("the run has ended, but its checkpoints cannot be removed: %s", error)
 
     def write(self, state: LearnerState) -> None:
         """Write a checkpoint, or say why not; the last good one stays."""

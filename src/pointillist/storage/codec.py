@@ -470,9 +470,12 @@ class NumberedFiles:
         return [self.file(number) for number in sorted(numbers, reverse=True)]
 
     def clear(self) -> None:
-        """Remove all files of the run."""
-        for path in self.files():
-            path.unlink(missing_ok=True)
+        """Remove all files of a run that has ended, or say why they stay."""
+        try:
+            for path in self.files():
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            log.warning("the run has ended, but its %ss cannot be removed: %s", self.word, error)
 
     def _free(self, number: int) -> Path:
         """Path to write file `number` to: the name is ours, a link there is not to lead to somebody else's file."""
