@@ -10,7 +10,8 @@ from attack.certificates import attempt
 from pointillist.parallel import SharedMap
 from pointillist.problem import ConvolutionOperator, Geometry, certificate
 from pointillist.solvers import CoordinateDescent
-from pointillist.solvers.certificate import DualBound, shrunk
+from pointillist.solvers.coordinate_descent import DualBound
+from pointillist.solvers.large_signals import shrunk
 from pointillist.solvers.scanning import DescentState
 from pointillist.solvers.sweeping import SweepContext
 from pointillist.validation import BOUNDARIES

@@ -31,12 +31,9 @@ class Scripted:
         self.calls.append(("look", active.tolist(), last))
         return RoundReport(*np.array([self.scripts[i][min(self.rounds, len(self.scripts[i]) - 1)] for i in active]).T)
 
-    def descend(self, active, cell, targets, raised):
-        self.calls.append(("descend", active.tolist(), cell, targets.tolist(), raised.tolist()))
+    def descend(self, active, cell, targets, raised, smallest):
+        self.calls.append(("descend", active.tolist(), cell, targets.tolist(), raised.tolist(), smallest))
         self.rounds += 1
-
-    def prune(self, active, share):
-        self.calls.append(("prune", active.tolist()))
 
     def collect(self):
         self.calls.append(("collect",))
@@ -64,14 +61,14 @@ def test_signals_end_one_by_one_and_the_others_go_on():
     assert result.status is Status.CONVERGED
     assert [index.tolist() for index in result.codes.indices] == [[0], [1], [2]]
     assert not sets.named("recheck")
-    assert not sets.named("prune")
+    assert all(call[-1] is None for call in sets.named("descend"))
 
 
 def test_no_signal_is_done_after_a_round_for_raised_penalties():
     sets = Scripted([(9, 0.5, 100.0), (8, 0.001, 50.0), (7, 0.001, 1.5)], [(9, 0.001, 100.0)], raises=True)
     result = solve_by_rounds(sets, CoordinateDescent(tol=0.01))
-    assert sets.named("descend")[0][-1] == [40.0]
-    assert sets.named("descend")[1][-1] == [1.0]  # the certificate is good already, so the penalty itself is next
+    assert sets.named("descend")[0][-2] == [40.0]
+    assert sets.named("descend")[1][-2] == [1.0]  # the certificate is good already, so the penalty itself is next
     assert result.iterations.tolist() == [2, 0]  # without codes there is nothing that penalties could have shrunk
 
 
@@ -104,8 +101,7 @@ def test_a_ridge_has_all_its_rounds_then_drops_the_smallest_codes():
     sets = Scripted([(5.0, 0.5, 2)])
     solve_by_rounds(sets, CoordinateDescent(tol=0.0, ridge=1.0, max_iter=8))
     assert [last for _, last in sets.named("look")] == [False] * 8 + [True]
-    assert len(sets.named("prune")) == 1
-    assert [call[0] for call in sets.calls].index("prune") == len(sets.calls) - 4
+    assert [call[-1] for call in sets.named("descend")] == [None] * 7 + [coordinate_descent.TUNING.negligible]
     assert not sets.named("recheck")
 
 

@@ -37,12 +37,11 @@ def tiny(tune):
 def _descended(problem, x, codes, effort, mapper=map, ridge=0.0, calls=1):
     """Values of codes and the residual after some descents from zero, and how many strips there were."""
     context, weights = SweepContext(problem, 0, mapper), problem.weights_of(0)
-    working = context.codes(codes, np.zeros(len(codes), x.dtype))
-    flat = problem.geometry.spread(x if weights is None else weights * x)
+    values, flat = np.zeros(len(codes), x.dtype), problem.geometry.spread(x if weights is None else weights * x)
     for _ in range(calls):
-        laid = context.sweep(codes % problem.geometry.n_positions, working, flat, effort, ridge)
+        laid, _ = context.sweep(codes, values, flat, effort, ridge=ridge)
         flat = problem.geometry.spread(context.field.unlaid(laid))
-    return working.values, context.field.unlaid(laid), len(context.field.first_positions) - 1
+    return values, context.field.unlaid(laid), len(context.field.first_positions) - 1
 
 
 def _places(field, positions):
@@ -126,8 +125,7 @@ def test_strips_without_codes_are_reached_by_those_before_them():
 @pytest.mark.parametrize(
     ("grid", "count", "colours", "least"),
     [
-        ((4000, 30), 64, 2, 1), ((10, 300), 1, 1, 1), ((21, 300), 1, 1, 1), ((30, 300), 6, 3, 1), ((40, 300), 4, 2, 1),
-        ((5000,), 64, 2, 1), ((28, 40), 12, 6, 1), ((45, 45), 1, 1, 1024),
+        ((4000, 30), 64, 2, 1), ((30, 300), 1, 1, 1), ((40, 300), 4, 2, 1), ((5000,), 64, 2, 1), ((45, 45), 1, 1, 1024),
     ],
 )  # fmt: skip
 def test_there_are_as_many_strips_as_filters_allow(grid, count, colours, least):
@@ -222,7 +220,7 @@ def test_extrapolation_saves_sweeps(reference):
 
 @pytest.mark.parametrize("weights", [None, "uneven"])
 @pytest.mark.parametrize("boundary", ["same", "full", "circular"])
-@pytest.mark.parametrize("size", [(5, 4), (31, 4)])
+@pytest.mark.parametrize("size", [(5, 4), (15, 4)])
 def test_strips_come_to_what_the_whole_comes_to(reference, tune, boundary, weights, size):
     rng = np.random.default_rng(7)
     problem, x = reference.problem(rng, (90, 35), size, n_filters=3, boundary=boundary, weights=weights, penalty=0.3)
@@ -245,7 +243,7 @@ def test_strips_come_to_what_the_whole_comes_to(reference, tune, boundary, weigh
         ((90, 30), (1, 9), 2, "uneven"),
         ((700,), (20,), 2, None),
         ((44, 9, 20), (3, 2, 11), 1, None),
-        ((150, 20), (40, 9), 2, "uneven"),
+        ((150, 20), (30, 9), 2, "uneven"),
     ],
 )
 def test_any_number_of_threads_comes_to_the_same_bits(
@@ -289,8 +287,7 @@ def test_after_a_helper_was_late_the_leader_works_alone(reference, tiny, monkeyp
     monkeypatch.setattr(SharedMap, "ask", lambda self, work: asked.append(work))
     monkeypatch.setattr(sweeping, "disperse", lambda found: bool(disperse(found)) or len(asked) == 1)
     for _ in range(3):
-        working = context.codes(codes, np.zeros(len(codes), x.dtype))
-        context.sweep(codes % problem.geometry.n_positions, working, problem.geometry.spread(x), Effort(1e-3, 6, 3))
+        context.sweep(codes, np.zeros(len(codes), x.dtype), problem.geometry.spread(x), Effort(1e-3, 6, 3))
     assert len(asked) == 1
     before = threading.active_count()
     asked[0]()  # much too late: it finds that all is over

@@ -19,7 +19,7 @@ filters, code = numpy.ones((1, 1, {size}, {size}), "float32"), numpy.zeros(1, in
 geometry = Geometry(({side}, {side}), ({size}, {size}), 1, "same")
 context = SweepContext(Problem(filters=filters, geometry=geometry, penalty=numpy.ones((1, 1), "float32")), 0, map)
 residual = geometry.spread(numpy.ones((1, {side}, {side}), "float32"))
-context.sweep(code, context.codes(code, numpy.ones(1, "float32"), 1.0), residual, Effort(1.0, 0, 2), 1.0)
+context.sweep(code, numpy.ones(1, "float32"), residual, Effort(1.0, 0, 2))
 """
 
 _processes: list[subprocess.Popen[bytes]] = []

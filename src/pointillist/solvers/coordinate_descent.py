@@ -8,7 +8,14 @@ few codes violate, the next rounds look for violators among those that nearly di
 larger penalties first.
 
 `solve_by_rounds` decides who is done, how far to descend and what the answers are worth, for many signals at once, on the
-host (`HostWorkingSet`) and on devices alike. `sweeping` has the sweeps, `scanning` the scans, `certificate` the dual points.
+host (`HostWorkingSet`) and on devices alike. `sweeping` has the sweeps, `scanning` the scans.
+
+`DualBound` certifies. Any θ with |D_jᵀθ| ≤ λ_j for all codes bounds the optimum from below. The residual divided by its
+largest ratio |D_jᵀr| / λ_j is such a point, but a single bad position shrinks all of it. Feasibility is local: from a
+residual that is nearly optimal, projections onto the conditions that it violates, one after the other, lead to a point that
+violates hardly any within a few sweeps. They cost about as much of the bound as was violated on average, where shrinking
+costs as much as was violated at most. What a scan of the moved point still finds above one is shrunk globally, so that the
+bound holds whatever was done before.
 """
 
 from __future__ import annotations
@@ -16,21 +23,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count as numbers
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import maximum_filter1d
 
 from pointillist.codes import SparseCodes
 from pointillist.kernels.scan import merge
 from pointillist.kernels.sweep import Effort
 from pointillist.parallel import Mapper, SharedMap, one_blas_thread, parallel
-from pointillist.problem import Certificate, Problem, certificate, inner, relative_gap, worst_ratio
+from pointillist.problem import Certificate, Geometry, Problem, certificate, inner, relative_gap, worst_ratio
 from pointillist.reprs import shown
 from pointillist.solvers.base import Result, check_numbers, judge, merge_results, rescaled_number
-from pointillist.solvers.certificate import DualBound
 from pointillist.solvers.one_dimensional import can_follow, solve_following
-from pointillist.solvers.scanning import DescentState, NearViolators, are_few
+from pointillist.solvers.scanning import DescentState, NearViolators
 from pointillist.solvers.sweeping import SweepContext
 from pointillist.validation import is_integer
 
@@ -63,6 +70,21 @@ class Tuning:
     """Products of a scan from which on threads share the work on a signal: a tenth of a millisecond, time after time."""
     thread_products_with_ridge: int = 2**26
     """The same for codes with a ridge: every round scans all codes, and does little else."""
+    screened: int = 2**11
+    """Products of a position from which on those are scanned alone that may violate: 1.1 to 1.3 where filters are many or
+    large, 0.8 for 32 of 5×5."""
+    near_violation: float = 0.4
+    """Largest violation of the last scan for which near violators are kept."""
+    allowed: float = 0.5
+    """Violations of a moved dual point up to this share of the tolerance are left to the scale of the whole."""
+    projections: tuple[int, ...] = (4, 6, 8)
+    """Projections onto all violated conditions, then onto those around what still violates, then once more (1.07 to 2.6)."""
+    usual: float = 4.0
+    """The gap of a projected point over the mean violation; it is two to seven."""
+    hopeful: float = 1.6
+    """A point is moved when the gap that is expected of it is so many tolerances at most."""
+    again: float = 4.0
+    """A point is moved a second time when its gap is so many tolerances at most."""
 
 
 TUNING = Tuning()
@@ -162,49 +184,14 @@ class RoundReport(NamedTuple):
     ratio: NDArray  # max |Dᵀr| / λ, up to rounding
 
 
-class WorkingSets(Protocol):
-    """Signals of one problem with their codes so far. `active` lists the signals that a verb is about."""
-
-    problem: Problem
-    n_signals: int
-    epsilon: float
-    """The relative rounding error of the numbers that are descended on."""
-    raises: bool
-    """True if the first rounds may be for larger penalties: not where codes are given to start from."""
-
-    def look(self, active: NDArray, *, last: bool) -> RoundReport:
-        """Evaluate the codes and scan for violators; `last` says that nothing will be done about them.
-
-        A gap may be loose as long as it exceeds the tolerance and the look is not the last; with a ridge the last may be.
-        """
-
-    def descend(self, active: NDArray, cell: int, targets: NDArray, raised: NDArray) -> None:
-        """Take violators into the working sets and sweep over these until no code moves more than the signal's target.
-
-        The penalties of a signal are multiplied with what `raised` has for it. Of each cell of positions the best violator
-        is taken.
-        """
-
-    def prune(self, active: NDArray, share: float) -> None:
-        """Set codes smaller than `share` of their penalty to zero."""
-
-    def collect(self) -> tuple[list[Any], list[Any]]:
-        """Ascending flat indices of the non-zero codes of every signal, and their values."""
-
-    def recheck(self, i: int, indices: Any, values: Any) -> Certificate | None:
-        """Evaluate the codes of signal i in float64 throughout; None where that is not worth its time."""
-
-    def residuals(self) -> list[Any]:
-        """w (x − Dz) of every signal, (channels, *space)."""
-
-
 def solve_by_rounds(
-    sets: WorkingSets, settings: CoordinateDescent, is_open: Callable[[RoundReport], NDArray] | None = None
+    sets: Any, settings: CoordinateDescent, is_open: Callable[[RoundReport], NDArray] | None = None
 ) -> Result:
     """Descend until no signal is open any more, or only such that stall or have had all their rounds.
 
-    Signals are open while their gap exceeds the tolerance. With another rule `is_open` the gap is of no interest, and is
-    not evaluated again at the end.
+    `sets` has the working sets of several signals of one problem, with the methods of `HostWorkingSet`; `active` lists the
+    signals that a call is about, and what is given or returned for them has an entry for each. Signals are open while their
+    gap exceeds the tolerance. With another rule `is_open` the gap is of no interest, and is not evaluated again at the end.
 
     Where the largest correlation is many times the penalty, a round is for a penalty that is raised to a part of it: codes
     that are many and hang together for the penalty itself are found step by step, each with few sweeps. A round descends to
@@ -240,9 +227,8 @@ def solve_by_rounds(
             violation = np.minimum(violation, 1.0)
         share = settings.inner * min(1.0, tuning.settled_rounds / max(rounds, 1))
         targets = raised[active] * np.maximum(share * violation, 4 * sets.epsilon) * sets.problem.smallest_penalty
-        sets.descend(active, settings.cells[min(rounds, len(settings.cells) - 1)], targets, raised[active])
-        if ridged and rounds + 1 == settings.max_iter:
-            sets.prune(active, tuning.negligible)
+        smallest = tuning.negligible if ridged and rounds + 1 == settings.max_iter else None
+        sets.descend(active, settings.cells[min(rounds, len(settings.cells) - 1)], targets, raised[active], smallest)
     indices, values = sets.collect()
     for i in np.flatnonzero(short).tolist() if not ridged and is_open is None else ():
         # Perhaps only the bound on rounding stood in the way.
@@ -257,11 +243,18 @@ def solve_by_rounds(
 
 
 class HostWorkingSet:
-    """The codes of signal i while they are solved for on the CPU: `WorkingSets` of one signal.
+    """The codes of signal i while they are solved for on the CPU: what `solve_by_rounds` asks for one signal.
 
     `ratio` is the largest |Dᵀr| / λ that the last look found, `rounding` a bound on its rounding so far. `known` are upper
     bounds of the ratios of all positions and the flat padded residual that they hold for, where there are some before the
     first look. Violations up to `negligible` are not looked for.
+
+    Attributes
+    ----------
+    epsilon : float
+        The relative rounding error of the numbers that are descended on.
+    raises : bool
+        The first rounds may be for larger penalties: not where codes are given to start from.
     """
 
     n_signals = 1
@@ -285,8 +278,14 @@ class HostWorkingSet:
         self.certifies = certifies and settings.ridge == 0 and settings.tol <= TUNING.loose
         self.raises = certifies and begin is None
         self.codes, self.values = np.empty(0, np.int64), np.empty(0, signal.dtype)
-        if begin is not None:
-            self._begin(*begin)
+        if begin is not None:  # from those that the sample and the sign allow, in the order of their positions
+            codes, values = begin
+            kept = values > 0 if self.problem.nonnegative else values != 0
+            if self.problem.sample is not None:
+                kept &= np.isin(codes, self.problem.sample)
+            kept = np.flatnonzero(kept)
+            kept = kept[np.argsort(codes[kept] % self.geometry.n_positions, kind="stable")]
+            self.codes, self.values = codes[kept], values[kept].astype(signal.dtype)
         self.exact: NDArray = signal  # w (x − Dz) in float64; `residual` is padded, in the signal's precision
         self.residual: NDArray = signal
         n_positions = self.geometry.n_positions
@@ -295,71 +294,53 @@ class HostWorkingSet:
         self.slack = np.zeros(n_positions, signal.dtype)  # how much the ratio can have risen since
         self.scanned: NDArray | None = None  # residual of the last scan
         self.ratio, self.rounding = np.inf, 0.0
-        self.negligible = negligible if state.can_screen else 0.0
-        if known is not None and state.can_screen:
+        self.screens = state.can_screen and (not certifies or self.problem.filters.size >= TUNING.screened)
+        self.negligible = negligible if self.screens else 0.0
+        if known is not None and self.screens:
             self.best[:], self.scanned = known
         self.seen = self.best, self.winner  # where violators are taken from
         self.near: NearViolators | None = None
         self.sweeps = SweepContext(self.problem, i, mapper)
         self.bound = DualBound(state, i, signal, settings.tol, self.sweeps)
 
-    def _begin(self, codes: NDArray, values: NDArray) -> None:
-        """Start from those of some ascending codes that the sample and the sign allow."""
-        problem, sample = self.problem, self.problem.sample
-        kept = values > 0 if problem.nonnegative else values != 0
-        if sample is not None:
-            place = np.searchsorted(sample, codes)
-            kept &= np.take(sample, place, mode="clip") == codes if len(sample) else False
-        codes, values = codes[kept], values[kept].astype(self.signal.dtype)
-        self.codes, _ = merge(self.codes, self.values, codes, self.geometry.n_positions, problem.n_filters)
-        self.values = values[np.searchsorted(codes, self.codes)]
-
     def look(self, active: NDArray, *, last: bool) -> RoundReport:
-        """Compute the residual from the codes, scan it, and certify the codes.
+        """Compute the residual from the codes, scan it, and certify the codes; `last` says that nothing is done about them.
 
         Near violators may be all that is looked at, as long as the objective falls and no certificate is in sight. With a
         ridge nobody waits for a gap; that of the last look is a bound without a scan.
         """
-        fit = self.problem.operator.synthesise_exactly(self.codes, self.values)
+        fit, bound = self.problem.operator.synthesise_exactly(self.codes, self.values), self.bound
         difference = np.subtract(self.signal, fit, out=fit)
         self.exact = difference if self.weights is None else self.weights * difference
         self.residual = self.geometry.spread(self.exact.astype(self.values.dtype))
-        loss, energy = 0.5 * inner(self.exact, difference), inner(self.exact, self.signal)
-        objective = loss + inner(self.problem.penalty_at(self.codes), np.abs(self.values))
-        falls, self.bound.objective = objective < self.bound.objective * (1 - 1e-9), objective
-        if self.settings.ridge > 0:
-            if last:
-                gap = self._rough_gap(loss, energy)
-            else:
-                self.state.scan(self.residual, self.best, self.winner, self.mapper)
-                self.scanned = self.residual.copy()
-                self.ratio, gap = float(np.max(self.best)), np.inf
+        objective = 0.5 * inner(self.exact, difference) + inner(
+            self.problem.penalty_at(self.codes), np.abs(self.values)
+        )
+        falls, bound.objective = objective < bound.objective * (1 - 1e-9), objective
+        gap = np.inf
+        if self.settings.ridge > 0 and not last:
+            self.state.scan(self.residual, self.best, self.winner, self.mapper)
+            self.ratio, self.scanned = float(np.max(self.best)), self.residual.copy()
+        elif self.settings.ridge > 0:
+            rises = self.state.rises(self.geometry, self.residual - self.scanned)
+            self.ratio = float(np.max(self.best + rises))
+            gap = bound.gap(self.exact, self.ratio + self.state.rounding(self.geometry, self.residual))
         elif self.near is None or not falls or last:
             gap = self._certified_gap(self.exact, self.residual)
         else:
             self.ratio = self.near.look(self.residual)
             self.seen = self.near.best, self.near.winner
-            point = self._promising_point()
-            gap = np.inf
+            point = self._promising_point(self.near)
             if point is not None:
                 gap = self._certified_gap(point, self.geometry.spread(point.astype(self.values.dtype)))
-        return RoundReport(*np.array([[objective + self.bound.constant], [self.bound.told(gap)], [self.ratio]]))
+        return RoundReport(*np.array([[objective + bound.constant], [bound.least(gap)], [self.ratio]]))
 
-    def _rough_gap(self, loss: float, energy: float) -> float:
-        """A bound of the gap from what the residual changed since the last scan."""
-        change = self.residual if self.scanned is None else self.residual - self.scanned
-        steepness = self.problem.largest_norm / self.problem.smallest_penalty
-        self.ratio = float(np.max(self.best)) + 1.0001 * steepness * float(np.sqrt(inner(change, change)))
-        ratio = self.ratio + self.state.rounding(self.geometry, self.residual)
-        return relative_gap(self.bound.objective, loss, energy, ratio, self.bound.constant)
-
-    def _promising_point(self) -> NDArray | None:
+    def _promising_point(self, near: NearViolators) -> NDArray | None:
         """A dual point that certifies the codes as far as the near violators tell, if there is one nearby."""
-        near, bound = self.near, self.bound
-        assert near is not None, "only near violators can tell"
+        bound = self.bound
         if bound.gap(self.exact, self.ratio) <= bound.tol:
             return self.exact
-        if not bound.is_hopeful(near.best, self.codes):
+        if bound.expected(near.best, self.codes) > TUNING.hopeful:
             return None
         point, violation = bound.project(self.exact, near.above(1 - 0.3 * (self.ratio - 1)))
         return point if bound.gap(point, 1 + violation) <= bound.tol else None
@@ -371,7 +352,7 @@ class HostWorkingSet:
         ratios = self.best + self.slack
         self.ratio, self.seen = float(np.max(ratios)), (self.best, self.winner)
         gap = bound.gap(point, self.ratio + rounding)
-        if self.certifies and gap > bound.tol and bound.is_hopeful(ratios, self.codes):
+        if self.certifies and gap > bound.tol and bound.expected(ratios, self.codes) <= TUNING.hopeful:
             ratios += ratios.dtype.type(rounding)
             gap = min(gap, bound.tightened(point, ratios, self.winner, rounding, self.codes, self.mapper))
         if self.certifies and gap > bound.tol >= bound.gap(point, self.ratio):  # only rounding stands in the way
@@ -393,69 +374,152 @@ class HostWorkingSet:
         """
         state, rounding = self.state, self.state.rounding(self.geometry, flat)
         self.rounding, stale = max(self.rounding, rounding), None
-        if self.scanned is not None and state.can_screen:
-            self.slack += state.rises(self.geometry, flat - self.scanned).ravel()
+        if self.scanned is not None and self.screens:
+            self.slack += state.rises(self.geometry, flat - self.scanned)
             stale = np.flatnonzero(self.best + self.slack > 1 + self.negligible - 2 * self.rounding)
         self.scanned = flat.copy()
-        if self.certifies and self.near is None and state.can_list_near(self.ratio - 1):
+        if self.certifies and self.near is None and state.can_list and self.ratio - 1 <= TUNING.near_violation:
             self.near = state.scan_for_near(flat, self.ratio - 1, self.best, self.winner, self.mapper)
             self.slack[:] = 0
-        elif stale is None or not are_few(stale, self.best):
-            state.scan(flat, self.best, self.winner, self.mapper)
-            self.slack[:] = 0
         else:
-            state.scan_positions(flat, stale, self.best, self.winner, self.mapper)
-            self.slack[stale] = 0
+            self.slack[state.scan(flat, self.best, self.winner, self.mapper, stale)] = 0
         return rounding
 
-    def descend(self, active: NDArray, cell: int, targets: NDArray, raised: NDArray) -> None:
-        """Take the best violators in, sweep over the working set, and drop the codes that end at zero."""
-        settings, factor = self.settings, float(raised[0])
-        self._enlarge(cell, max(factor * (1 + 4 * self.epsilon), 1 + self.negligible))
-        effort = Effort(float(targets[0]), settings.extra, settings.max_sweeps)
-        if self.near is not None:
-            # Looking for violators takes little, and few are missing: what is left are slow swings.
-            expected = self.bound.expected_tolerances(self.seen[0], self.codes)
-            passes = max(1, round(min(expected, TUNING.passes)))
-            effort = Effort(effort.target, 2 * effort.extra, min(effort.max_sweeps, passes), plain=TUNING.smooth)
-        working = self.sweeps.codes(self.codes, self.values, factor)
-        self.sweeps.sweep(self.codes % self.geometry.n_positions, working, self.residual, effort, settings.ridge)
-        self._keep(self.values != 0)
+    def descend(
+        self, active: NDArray, cell: int, targets: NDArray, raised: NDArray, smallest: float | None = None
+    ) -> None:
+        """Take the best violator of every cell of positions in, and sweep until no code moves more than the target.
 
-    def _enlarge(self, cell: int, floor: float) -> None:
-        """Take the best violator of every cell into the working set, in the order of their positions.
-
-        Of large filters, which take long to visit, only the worst are taken where they are many beside the codes so far.
+        Penalties are multiplied with what is `raised`. Codes that end at zero are dropped, and those that are smaller than
+        a share `smallest` of their penalty. Of large filters, which take long to visit, only the worst violators are taken
+        where they are many beside the codes so far.
         """
-        best, winner = self.seen
+        settings, factor, (best, winner) = self.settings, float(raised[0]), self.seen
         positions = np.arange(len(best)) if cell == 1 else _best_of_cells(best, self.geometry.grid, cell)
+        floor = max(factor * (1 + 4 * self.epsilon), 1 + self.negligible)
         positions = positions[best[positions] > best.dtype.type(floor)]
-        if self.state.transforms is not None and self.settings.ridge == 0:
+        if self.state.transforms is not None and settings.ridge == 0:
             most = max(TUNING.new_codes * len(self.codes), len(best) / 8, 1)
             if len(positions) > most:
                 positions = np.sort(positions[np.argsort(-best[positions], kind="stable")[: int(most)]])
-        fresh = winner[positions].astype(np.int64) * self.geometry.n_positions + positions
-        self.codes, self.values = merge(
-            self.codes, self.values, fresh, self.geometry.n_positions, self.problem.n_filters
-        )
-
-    def prune(self, active: NDArray, share: float) -> None:
-        self._keep(np.abs(self.values) >= share * self.problem.penalty_at(self.codes))
-
-    def _keep(self, kept: NDArray) -> None:
+        n_positions = self.geometry.n_positions
+        fresh = winner[positions].astype(np.int64) * n_positions + positions
+        self.codes, self.values = merge(self.codes, self.values, fresh, n_positions, self.problem.n_filters)
+        effort = Effort(float(targets[0]), settings.extra, settings.max_sweeps)
+        if self.near is not None:
+            # Looking for violators takes little, and few are missing: what is left are slow swings.
+            expected = self.bound.expected(best, self.codes)
+            passes = max(1, round(min(expected, TUNING.passes)))
+            effort = Effort(effort.target, 2 * effort.extra, min(effort.max_sweeps, passes), plain=TUNING.smooth)
+        self.sweeps.sweep(self.codes, self.values, self.residual, effort, factor, settings.ridge)
+        kept = self.values != 0
+        if smallest is not None:
+            kept = np.abs(self.values) >= smallest * self.problem.penalty_at(self.codes)
         self.codes, self.values = self.codes[kept], self.values[kept]
 
     def collect(self) -> tuple[list[NDArray], list[NDArray]]:
+        """Ascending flat indices of the non-zero codes of every signal, and their values."""
         order = np.argsort(self.codes)
         return [self.codes[order]], [self.values[order]]
 
     def recheck(self, i: int, indices: NDArray, values: NDArray) -> Certificate | None:
+        """Evaluate the codes of signal i in float64 throughout; None where that is not worth its time."""
         found = certificate(self.problem, self.i, self.signal, indices, values)
         self.exact = found.residual
         return found
 
     def residuals(self) -> list[NDArray]:
+        """w (x − Dz) of every signal, (channels, *space)."""
         return [self.exact.astype(self.values.dtype, copy=False)]
+
+
+class DualBound:
+    """Bounds of the optimum of signal i from its dual points (channels, *space), for a gap of `tol`.
+
+    `objective` is that of the codes now, without the problem's constant; gaps are relative to the whole of it.
+    """
+
+    def __init__(self, state: DescentState, i: int, signal: NDArray, tol: float, sweeps: SweepContext) -> None:
+        self.state, self.signal, self.tol, self.sweeps = state, signal, tol, sweeps
+        self.weights, self.constant = state.problem.weights_of(i), state.problem.constant_of(i)
+        self.objective, self.lowest = np.inf, -np.inf
+
+    def gap(self, point: NDArray, ratio: float) -> float:
+        """The gap of a point whose ratios |Dᵀθ| / λ are at most `ratio`."""
+        seen = point
+        if self.weights is not None:
+            seen = np.divide(point, self.weights, out=np.zeros_like(point), where=self.weights > 0)
+        loss, energy = 0.5 * inner(point, seen), inner(point, self.signal)
+        return relative_gap(self.objective, loss, energy, ratio, self.constant)
+
+    def least(self, gap: float) -> float:
+        """The smallest gap that is known of, with one that was just found."""
+        total = self.objective + self.constant
+        self.lowest = max(self.lowest, total * (1 - gap))
+        return max(0.0, 1 - self.lowest / total) if total > 0 else 0.0
+
+    def expected(self, ratios: NDArray, codes: NDArray) -> float:
+        """About the gap, in tolerances, that a projected point will have, from its largest ratio at each position."""
+        violation = float(np.sum(np.maximum(ratios - 1, 0), dtype=np.float64))
+        return TUNING.usual * violation / max(len(codes), 1) / max(self.tol, 1e-300)
+
+    def tightened(
+        self, point: NDArray, ratios: NDArray, winner: NDArray, rounding: float, codes: NDArray, mapper: Mapper
+    ) -> float:
+        """The gap of a point that is moved where it violates, as far as that is worth a scan.
+
+        `ratios` are upper bounds of the point's at all positions, `winner` the filters that have them, `rounding` bounds
+        their rounding, and `codes` are those that are not zero. The codes that violate give way, one a position, and those
+        of `codes` around them. Only such positions are scanned that the change can have brought above what is allowed.
+        """
+        state, geometry, gap = self.state, self.state.problem.geometry, np.inf
+        flat, winner = geometry.spread(point.astype(ratios.dtype)), winner.copy()
+        for _ in range(2):
+            positions = np.flatnonzero(ratios > 1 + rounding + 0.5 * self._room(point, rounding))
+            violating = winner[positions].astype(np.int64) * geometry.n_positions + positions
+            near = codes[_around(geometry, violating)[codes % geometry.n_positions]]
+            (point, violation), before = self.project(point, np.union1d(violating, near), rounding), flat
+            if self.gap(point, 1 + rounding + violation) > self.tol:
+                break
+            flat = geometry.spread(point.astype(ratios.dtype))
+            ratios = ratios + state.rises(geometry, flat - before)
+            positions = np.flatnonzero(ratios > 1 + TUNING.allowed * self.tol)
+            scanned = state.scan(flat, ratios, winner, mapper, positions)
+            ratios[scanned] += ratios.dtype.type(state.rounding(geometry, flat))
+            gap = min(gap, self.gap(point, float(np.max(ratios))))
+            if gap <= self.tol or gap > TUNING.again * self.tol:
+                break
+        return gap
+
+    def project(self, point: NDArray, codes: NDArray, rounding: float = 0.0) -> tuple[NDArray, float]:
+        """Move a point until few of the codes violate, as long as the gap can be reached from there.
+
+        Returns the point, and by how much its ratios exceed one at least.
+        """
+        geometry, violation = self.state.problem.geometry, 0.0
+        codes = codes[np.argsort(codes % geometry.n_positions, kind="stable")]
+        for times in TUNING.projections if len(codes) else ():
+            point, left = self.sweeps.project(codes, point, times)
+            violation = float(np.max(left, initial=0))
+            hot = left > 0.5 * self._room(point, rounding)
+            if self.gap(point, 1 + rounding) > self.tol or not hot.any():
+                break
+            codes = codes[_around(geometry, codes[hot])[codes % geometry.n_positions]]
+        return point, violation
+
+    def _room(self, point: NDArray, rounding: float) -> float:
+        """Excess of the ratios of a point over one that is allowed, about: a little where its gap is too large anyway."""
+        return max(self.tol - self.gap(point, 1 + rounding), 0.05 * self.tol)
+
+
+def _around(geometry: Geometry, codes: NDArray) -> NDArray:
+    """True for the positions, flat, whose filters may overlap with some codes."""
+    found = np.zeros(geometry.grid, np.uint8)
+    found.reshape(-1)[codes % geometry.n_positions] = 1
+    mode = "wrap" if geometry.boundary == "circular" else "constant"
+    for axis, side in enumerate(geometry.filter):
+        found = maximum_filter1d(found, 2 * side - 1, axis, mode=mode)
+    return found.reshape(-1) > 0
 
 
 def _best_of_cells(best: NDArray, grid: tuple[int, ...], cell: int) -> NDArray:

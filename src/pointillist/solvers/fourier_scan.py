@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import log2, prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,11 +91,15 @@ def _bytes(geometry: Geometry, n_filters: int, samples: int) -> int:
 
 
 class FourierScan:
-    """The spectra of a problem's filters, and the scan that uses them."""
+    """The spectra of a problem's filters, and the scan that uses them; `factors` are 1/λ, zero for codes that are masked."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, factors: NDArray) -> None:
         self.problem, self.blocks = problem, shape_of_blocks(problem.geometry, problem.n_filters)
-        self._arranged: tuple[NDArray | None, NDArray] = None, np.empty(0)
+        self.groups, grid = _whole(problem.n_filters) // TOGETHER, problem.geometry.grid
+        full = np.zeros((self.groups * TOGETHER, factors.shape[1]))
+        full[: problem.n_filters] = factors[: problem.n_filters]
+        space = grid if factors.shape[1] > 1 else (1,) * len(grid)
+        self.factors = np.moveaxis(full.reshape(self.groups, TOGETHER, *space), 1, -1)
 
     @cached_property
     def spectra(self) -> NDArray:
@@ -104,11 +109,10 @@ class FourierScan:
         filters of a group are the real parts of what is transformed, the others its imaginary parts.
         """
         filters, turned = self.problem.filters, (*self.blocks[1:], self.blocks[0])
-        groups = _whole(len(filters)) // TOGETHER
-        padded = np.zeros((groups * TOGETHER, *filters.shape[1:]), filters.dtype)
+        padded = np.zeros((self.groups * TOGETHER, *filters.shape[1:]), filters.dtype)
         padded[: len(filters)] = filters
-        padded = np.moveaxis(padded.reshape(groups, TOGETHER, *filters.shape[1:]), (1, 3), (-1, -2))
-        spectra = np.empty((groups, filters.shape[1], *turned, TOGETHER), filters.dtype)
+        padded = np.moveaxis(padded.reshape(self.groups, TOGETHER, *filters.shape[1:]), (1, 3), (-1, -2))
+        spectra = np.empty((self.groups, filters.shape[1], *turned, TOGETHER), filters.dtype)
         for place in np.ndindex(spectra.shape[:2]):
             real, imaginary = np.split(padded[place] / float(prod(turned)), 2, axis=-1)
             found = fft.ifftn(real + 1j * imaginary, turned, range(len(turned)), norm="forward")
@@ -116,78 +120,50 @@ class FourierScan:
         return spectra
 
     @cached_property
-    def _largest_gain(self) -> float:
-        """A bound of the factor by which a filter amplifies a frequency."""
-        sums = np.sum(np.abs(self.problem.filters.astype(np.float64)), axis=tuple(range(2, self.problem.filters.ndim)))
-        return float(np.sqrt(np.max(np.sum(sums**2, axis=1))))
-
-    def rounding(self, residual: NDArray) -> float:
-        """A bound of what rounding can take from max |Dᵀr| / λ.
+    def rounding_of_one(self) -> float:
+        """A bound of what rounding can take from max |Dᵀr|, for a residual of norm one.
 
         Residual, spectra, factors and ratios are rounded to the precision of the signal, transforms to that of float64.
         """
-        norm = float(np.sqrt(np.sum(residual.astype(np.float64) ** 2)))
-        own = 3.5 * float(np.finfo(residual.dtype).eps) * self.problem.largest_norm
-        unit = float(np.finfo(np.float64).eps)
-        transforms = 16 * log2(max(prod(self.blocks), 2)) * unit * self._largest_gain
-        return (own + transforms) * norm / self.problem.smallest_penalty
+        filters = self.problem.filters
+        own, double = (float(np.finfo(dtype).eps) for dtype in (filters.dtype, np.float64))
+        sums = np.sum(np.abs(filters.astype(np.float64)), axis=tuple(range(2, filters.ndim)))
+        gain = float(np.sqrt(np.max(np.sum(sums**2, axis=1))))  # no frequency is amplified more
+        return 3.5 * own * self.problem.largest_norm + 16 * log2(max(prod(self.blocks), 2)) * double * gain
 
-    def scan(self, residual: NDArray, factors: NDArray, best: NDArray, winner: NDArray, mapper: Mapper) -> None:
+    def scan(self, residual: NDArray, best: NDArray, winner: NDArray, mapper: Mapper) -> None:
         """For every position the largest |Dᵀr| · factor over the filters, and which filter it was.
 
-        `residual` is flat and padded, `factors` (at least n_filters, 1 or n_positions); `best` and `winner` are flat.
+        `residual` is flat and padded; `best` and `winner` are flat.
         """
-        geometry = self.problem.geometry
+        geometry, blocks, axes = self.problem.geometry, self.blocks, tuple(range(1, 1 + len(self.blocks)))
         padded = residual[: geometry.channels * prod(geometry.padded)].reshape(geometry.channels, *geometry.padded)
         found, which = best.reshape(geometry.grid), winner.reshape(geometry.grid)
-        shaped = self._arrange(factors)
-        widths = _widths(geometry, self.blocks)
+        widths = _widths(geometry, blocks)
         for corner in product(*(range(0, n, w) for n, w in zip(geometry.grid, widths, strict=True))):
-            axes = zip(corner, widths, geometry.grid, self.blocks, strict=True)
-            positions, samples = zip(*((slice(c, min(c + w, n)), slice(c, c + b)) for c, w, n, b in axes), strict=True)
-            own = shaped[(slice(None), *positions)] if factors.shape[1] > 1 else shaped
-            kept = found[positions].shape
-            found[positions], which[positions] = self._scan_block(
-                padded[(slice(None), *samples)], np.ascontiguousarray(own), kept, mapper
-            )
+            sides = zip(corner, widths, geometry.grid, blocks, strict=True)
+            positions, samples = zip(*((slice(c, min(c + w, n)), slice(c, c + b)) for c, w, n, b in sides), strict=True)
+            kept, here = found[positions].shape, padded[(slice(None), *samples)].astype(np.float64)
+            # Real and imaginary parts, in the order of the filters' spectra.
+            spectrum = np.moveaxis(fft.fftn(here, blocks, axes), 1, -1)
+            spectrum = np.ascontiguousarray(spectrum).view(np.float64).reshape(len(here), -1, blocks[0], 2)
+            own = self.factors[(slice(None), *positions)] if self.factors[0].size > TOGETHER else self.factors
 
-    def _arrange(self, factors: NDArray) -> NDArray:
-        """Factors in float64 as (groups, 1 or *grid, TOGETHER), those of a group side by side."""
-        given, arranged = self._arranged
-        if given is not factors:
-            groups, grid = len(self.spectra), self.problem.geometry.grid
-            full = np.zeros((groups * TOGETHER, factors.shape[1]))
-            full[: self.problem.n_filters] = factors[: self.problem.n_filters]
-            space = grid if factors.shape[1] > 1 else (1,) * len(grid)
-            arranged = np.ascontiguousarray(np.moveaxis(full.reshape(groups, TOGETHER, *space), 1, -1))
-            self._arranged = factors, arranged
-        return arranged
+            def work(group: int, spectrum: NDArray = spectrum, own: NDArray = own, kept: Any = kept) -> Any:
+                ratios, filters = np.zeros(prod(kept)), np.zeros(prod(kept), np.int32)
+                self._scan_group(group, spectrum, np.ascontiguousarray(own[group]).reshape(-1), kept, ratios, filters)
+                return ratios.reshape(kept), filters.reshape(kept)
 
-    def _scan_block(
-        self, samples: NDArray, factors: NDArray, kept: tuple[int, ...], mapper: Mapper
-    ) -> tuple[NDArray, NDArray]:
-        """Largest ratios and their filters, (*kept) each, of one block of a residual (channels, *space)."""
-        axes, blocks = tuple(range(1, samples.ndim)), self.blocks
-        # Real and imaginary parts, in the order of the filters' spectra.
-        spectrum = np.moveaxis(fft.fftn(samples.astype(np.float64), blocks, axes), 1, -1)
-        spectrum = np.ascontiguousarray(spectrum).reshape(len(samples), -1, blocks[0]).view(np.float64)
-        spectrum = spectrum.reshape(len(samples), -1, blocks[0], 2)
-        best, winner = np.zeros(prod(kept)), np.zeros(prod(kept), np.int32)
-
-        def work(group: int) -> tuple[NDArray, NDArray]:
-            own = (best, winner) if mapper is map else (np.zeros_like(best), np.zeros_like(winner))
-            self._scan_group(group, spectrum, factors[group].reshape(-1), kept, *own)
-            return own
-
-        for ratios, filters in mapper(work, range(len(self.spectra))):
-            better = ratios > best
-            best[better], winner[better] = ratios[better], filters[better]
-        return best.reshape(kept), winner.reshape(kept)
+            most, names = np.zeros(kept), np.zeros(kept, np.int32)
+            for ratios, filters in mapper(work, range(self.groups)):
+                better = ratios > most
+                most[better], names[better] = ratios[better], filters[better]
+            found[positions], which[positions] = most, names
 
     def _scan_group(
         self, group: int, spectrum: NDArray, factors: NDArray, kept: tuple[int, ...], best: NDArray, winner: NDArray
     ) -> None:
-        """Scan for the filters of a group, and keep what is better than the best so far."""
+        """Scan a block for the filters of a group."""
         blocks = self.blocks
         if len(blocks) == 1:  # a line is a row
             blocks, kept, spectrum = (1, *blocks), (1, *kept), spectrum.reshape(len(spectrum), -1, 1, 2)

@@ -20,14 +20,14 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from scipy.ndimage import maximum_filter1d
 
 from pointillist.arrays import LARGE, release, scratch, walked
 from pointillist.codes import SparseCodes
 from pointillist.parallel import Mapper, one_blas_thread
 from pointillist.problem import Certificate, Geometry, Problem, inner, relative_gap
-from pointillist.solvers import certificate, coordinate_descent
+from pointillist.solvers import coordinate_descent
 from pointillist.solvers.base import Result, Solution, Solver, collect
-from pointillist.solvers.certificate import shrunk
 from pointillist.solvers.coordinate_descent import CoordinateDescent, HostWorkingSet, solve_by_rounds
 from pointillist.solvers.scanning import DescentState
 
@@ -162,7 +162,9 @@ class LargeSignal:
             self.residual[band] = signal[band] if self.weights is None else self.weights[band] * signal[band]
         self.bounds = scratch(signal, self.problem.geometry.grid, signal.dtype)
         self.bounds[:] = np.inf
-        self.allowed = 1 + certificate.TUNING.allowed * self.coder.tol  # the dual point is not shrunk locally below
+        self.allowed = (
+            1 + coordinate_descent.TUNING.allowed * self.coder.tol
+        )  # the dual point is not shrunk locally below
 
     def solve(self, begin: tuple[NDArray, NDArray] | None, report: Progress) -> Solution:
         """Solve from codes and their values, or from zero; `report` is told the share that is settled."""
@@ -313,7 +315,7 @@ class LargeSignal:
         point = shrunk(view.touching, view.residual, bounds.ravel() / bounds.dtype.type(self.allowed))
         rise = self.state.rises(view.geometry, view.geometry.spread(point - view.residual))
         own = tuple(slice(f - 1, g - f + 1) for f, g in zip(view.geometry.filter, bounds.shape, strict=True))
-        ratios = self._scanned(view, point, (bounds[own] + rise).ravel())
+        ratios = self._scanned(view, point, bounds[own].ravel() + rise)
         return (*self._worth(block, view, point), float(np.max(ratios)))
 
     def _scanned(self, view: "TileView", point: NDArray, bounds: NDArray) -> NDArray:
@@ -324,13 +326,8 @@ class LargeSignal:
         state, winner = DescentState(view.problem), np.empty(bounds.shape, np.int32)
         flat = view.geometry.spread(point.astype(bounds.dtype))
         rounding = bounds.dtype.type(state.rounding(view.geometry, flat))
-        if not state.can_screen:
-            bounds = np.empty_like(bounds)
-            state.scan(flat, bounds, winner, map)
-            return bounds + rounding
         bounds = bounds.copy()
-        state.scan_positions(flat, positions, bounds, winner, map)
-        bounds[positions] += rounding
+        bounds[state.scan(flat, bounds, winner, map, positions)] += rounding
         return bounds
 
 
@@ -411,7 +408,7 @@ class TileView:
     def raise_bounds(self, found: NDArray, rise: NDArray) -> None:
         """Write what was found at the tile's positions, (*grid), and add a rise at the others of `touching`."""
         here, inside = self._around()
-        self.large.bounds[here] += rise[inside]
+        self.large.bounds[here] += rise.reshape(self.touching.grid)[inside]
         self.large.bounds[self.box] = found
 
     def _around(self) -> tuple[Tile, Tile]:
@@ -545,3 +542,16 @@ def renumbered(codes: NDArray, grid: Place, other: Place, shift: list[int]) -> N
     filters, *position = np.unravel_index(codes, (n_filters, *grid))
     moved = [axis + s for axis, s in zip(position, shift, strict=True)]
     return np.ravel_multi_index([filters, *moved], (n_filters, *other))
+
+
+def shrunk(geometry: Geometry, residual: NDArray, ratios: NDArray) -> NDArray:
+    """Divide every sample of a residual (channels, *space) by the largest ratio around it, where that exceeds one.
+
+    `ratios` has an upper bound of |Dᵀr| / λ for each grid position, flat; the boundary is not circular.
+    """
+    around = np.zeros(geometry.padded, ratios.dtype)
+    around[tuple(slice(n) for n in geometry.grid)] = ratios.reshape(geometry.grid)
+    for axis, side in enumerate(geometry.filter):  # the largest in a box that ends at each place
+        around = maximum_filter1d(around, side, axis, mode="constant", origin=(side - 1) // 2)
+    inside = tuple(slice(o, o + n) for o, n in zip(geometry.offset, geometry.signal, strict=True))
+    return residual / np.maximum(around[inside], 1)

@@ -152,7 +152,7 @@ class DeviceState:
 
 
 class DeviceWorkingSets:
-    """The codes of a group of signals while they are solved for on a device; see `WorkingSets`."""
+    """The codes of a group of signals while they are solved for on a device; with the methods of `HostWorkingSet`."""
 
     epsilon = float(np.finfo(np.float32).eps)
 
@@ -201,19 +201,16 @@ class DeviceWorkingSets:
         gap = relative_gap(objective, loss, energy, ratio + rounding * found.box[active], constant)
         return RoundReport(objective + constant, gap, ratio)
 
-    def descend(self, active: NDArray, cell: int, targets: NDArray, raised: NDArray) -> None:
-        settings, goals = self.settings, (self._spread(active, targets), self._spread(active, raised))
+    def descend(
+        self, active: NDArray, cell: int, targets: NDArray, raised: NDArray, smallest: float | None = None
+    ) -> None:
+        """Take the best violator of every cell in, and sweep; drop codes smaller than a share of their penalty."""
+        settings, goals = self.settings, np.zeros((2, self.n_signals))
+        goals[:, active] = targets, raised
         self.group.enlarge(active, cell, goals[1] * (1 + 4 * self.epsilon))
         self.group.descend(active, *goals, settings.max_sweeps, settings.extra, settings.ridge)
-
-    def _spread(self, active: NDArray, numbers: NDArray) -> NDArray:
-        """Numbers of active signals among zeros for the others."""
-        spread = np.zeros(self.n_signals)
-        spread[active] = numbers
-        return spread
-
-    def prune(self, active: NDArray, share: float) -> None:
-        self.group.prune(active, share)
+        if smallest is not None:
+            self.group.prune(active, smallest)
 
     def collect(self) -> tuple[list[Any], list[Any]]:
         with self.state.engine.stage("transfers"):

@@ -1,12 +1,11 @@
 """Sweeps over a working set: where its codes lie in a signal, how the signal is cut into strips, and who sweeps.
 
-Signals are cut along their first axis into strips of a few colours. Codes of strips of one colour reach no sample in common,
+Signals are cut along their first axis into strips of two colours. Codes of strips of one colour reach no sample in common,
 so that threads sweep over them side by side; strips are the same for any number of threads, hence the bits are too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import product
@@ -33,8 +32,6 @@ class Tuning:
     """Looks for the end of a last item, some tenth of a millisecond, after which a late helper gets no more work."""
     strip_positions: int = 1024
     """Positions of a strip at least: fewer are swept over in too little time to be shared out."""
-    colours: int = 8
-    """Colours of strips at most, where filters are long beside the signal."""
     runs_in_turns: int = 64
     """Runs of a filter up to which two places are swept over in turns: both must fit into the fastest cache."""
     compared: float = 0.001
@@ -68,7 +65,8 @@ class Field:
         self.row_bases = self.corner + flat_offsets(geometry.grid[:-1], strides[1:-1])
         positions, length = prod(geometry.grid[1:]), geometry.grid[0]
         reach = geometry.filter[0] + (width if len(geometry.grid) == 1 else 0)
-        count, n_colours = _cut(length, reach, -(-strip_positions // positions))
+        pairs = min(length // (2 * max(reach, -(-strip_positions // positions))), MOST_ITEMS // 2)
+        count, n_colours = (2 * pairs, 2) if pairs > 1 else (1, 1)
         borders = np.arange(count + 1) * length // count
         self.first_positions = borders * positions
         rows = self._rows(borders[:-1], strides)
@@ -102,9 +100,7 @@ class Field:
         """The strips of codes at positions in ascending order."""
         codes = np.searchsorted(positions, self.first_positions)
         own = codes[1:] > codes[:-1]
-        reached = own.copy()
-        for further in range(1, self._strips.n_colours):
-            reached |= np.roll(own, further)
+        reached = own | np.roll(own, 1)  # strips are at least as long as filters
         return self._strips._replace(codes=codes, reached=reached)
 
     def ghosts(self, positions: NDArray, bases: NDArray) -> tuple[NDArray, NDArray]:
@@ -140,22 +136,6 @@ class Field:
         return laid[: prod(self.shape)].reshape(self.shape)[(slice(None), *cut)]
 
 
-def _cut(length: int, reach: int, least: int) -> tuple[int, int]:
-    """How many strips a length is cut into, and of how many colours; a code reaches `reach` positions from its own on.
-
-    Two colours do where strips may be as long as filters. With more of them strips are shorter, and two threads find work in
-    signals that are hardly three times as long as filters: one is always half a signal behind the other.
-    """
-    pairs = min(length // (2 * max(reach, least)), MOST_ITEMS // 2)
-    if pairs > 1:
-        return 2 * pairs, 2
-    for n_colours in range(2, TUNING.colours + 1):  # between two strips of a colour lie all others
-        count = 2 * n_colours
-        if length // count >= least and (n_colours - 1) * (length // count) >= reach:
-            return count, n_colours
-    return 1, 1
-
-
 @lru_cache(32)
 def field_of(geometry: Geometry, strip_positions: int) -> Field:
     """The field of a geometry: every step of learning has a problem of its own, and all have one geometry."""
@@ -174,60 +154,55 @@ class SweepContext:
         self.weights = geometry.spread(given.astype(dtype, copy=False))  # flat and padded
         self._laid_weights = self.field.laid(self.weights)
         self._is_binary = bool(np.all((self.weights == 0) | (self.weights == 1)))
-        self._clean = (
-            box_sums(geometry, (self.weights != 1).astype(np.float32)).ravel() < 0.5
-        )  # whole boxes of weight one
+        uneven = box_sums(geometry, (self.weights != 1).astype(np.float32))
+        self._clean = uneven.ravel() < 0.5  # whole boxes of weight one
         self._steps = np.zeros((MEMORY + 1, len(self._laid_weights)), dtype)  # room for those of extrapolated sweeps
         self._alone = False  # since a helper was late
 
-    def codes(self, codes: NDArray, values: NDArray, raised: float = 1.0) -> Codes:
-        """What sweeps need of codes in the order of their positions, with penalties `raised` so many times.
-
-        Sweeps change the values.
-        """
-        filters, positions = np.divmod(codes, self.problem.geometry.n_positions)
-        rows, columns = np.divmod(positions, self.problem.geometry.grid[-1])
-        clean, bases = self._clean[positions], self.field.row_bases[rows] + columns
-        curvatures = self.problem.operator.curvatures(codes, self.weights, clean)
-        penalties = (raised * self.problem.penalty_at(codes)).astype(values.dtype)
-        ghosts = self.field.ghosts(positions, bases)
-        return Codes(values, curvatures, penalties, clean, bases, filters * self.field.filter_step, *ghosts)
-
-    def sweep(self, positions: NDArray, codes: Codes, residual: NDArray, effort: Effort, ridge: float = 0.0) -> NDArray:
-        """Sweep over codes at ascending positions; returns the residual then, laid out for sweeps.
+    def sweep(
+        self,
+        codes: NDArray,
+        values: NDArray,
+        residual: NDArray,
+        effort: Effort,
+        raised: float = 1.0,
+        ridge: float = 0.0,
+    ) -> tuple[NDArray, Codes]:
+        """Sweep over codes in the order of their positions, with penalties `raised` so many times; changes their values.
 
         Plain sweeps at the end make the residual smooth: extrapolated ones leave small swings, which cost little of the
-        objective and much of a bound. `residual` is flat and padded, and may be overwritten.
+        objective and much of a bound. `residual` is flat and padded, and may be overwritten. Returns what it is then, laid
+        out for sweeps, and what was swept over. A shared mapper's threads help if they come in time.
         """
-        problem, layout, tuning, dtype = self.problem, self.problem.operator.layout, TUNING, codes.values.dtype
-        strips, laid = self.field.strips(positions), self.field.laid(residual)
+        problem, field, tuning, dtype = self.problem, self.field, TUNING, values.dtype
+        filters, positions = np.divmod(codes, problem.geometry.n_positions)
+        grid_rows, columns = np.divmod(positions, problem.geometry.grid[-1])
+        clean, bases = self._clean[positions], field.row_bases[grid_rows] + columns
+        curvatures = problem.operator.curvatures(codes, self.weights, clean)
+        penalties = (raised * problem.penalty_at(codes)).astype(dtype)
+        ghosts = field.ghosts(positions, bases)
+        working = Codes(values, curvatures, penalties, clean, bases, filters * field.filter_step, *ghosts)
+        layout, strips, laid = problem.operator.layout, field.strips(positions), field.laid(residual)
         scene = Scene(
-            layout.run_lanes, layout.runs, self.field.offsets, codes, dtype.type(ridge), problem.nonnegative, laid,
+            layout.run_lanes, layout.runs, field.offsets, working, dtype.type(ridge), problem.nonnegative, laid,
             self._laid_weights, strips, make_memory(self._steps, len(positions), len(strips.reached)),
-            abreast=2 if len(self.field.offsets) <= tuning.runs_in_turns else 1,
-            most=1e-3 / float(np.finfo(dtype).eps),
+            abreast=2 if len(field.offsets) <= tuning.runs_in_turns else 1, most=1e-3 / float(np.finfo(dtype).eps),
         )  # fmt: skip
-        samples = len(positions) * self.field.filter_step
+        samples = len(positions) * field.filter_step
         compared = effort.extra > 0 and self._is_binary and samples > 4 * len(laid)
         compared = compared and effort.target > tuning.compared * max(float(laid.max()), -float(laid.min()))
-        useful = -(-len(strips.reached) // (strips.n_colours * scene.abreast))
-        if len(positions) * problem.filters[0].size < tuning.products_for_help:
-            useful = 1
-        patience = tuning.patience + samples
-        self._share(useful, partial(descend, scene=scene, compared=compared, effort=effort, patience=patience))
-        return laid
-
-    def _share(self, useful: int, work: Callable[..., None]) -> None:
-        """Lead work that so many threads are useful for, with those of a shared mapper that come in time."""
-        team, n_threads = make_team(), 1
-        if isinstance(self.mapper, SharedMap) and not self._alone:
-            n_threads = min(useful, self.mapper.n_jobs)
+        patience, team, n_threads = tuning.patience + samples, make_team(), 1
+        work = partial(descend, scene=scene, compared=compared, effort=effort, patience=patience)
+        long = len(positions) * problem.filters[0].size >= tuning.products_for_help
+        if long and isinstance(self.mapper, SharedMap) and not self._alone:
+            n_threads = min(-(-len(strips.reached) // (strips.n_colours * scene.abreast)), self.mapper.n_jobs)
             for rank in range(1, n_threads):
                 self.mapper.ask(partial(work, rank, n_threads, team))
         try:
             work(0, n_threads, team)
         finally:
             self._alone |= disperse(team)
+        return laid, working
 
     def project(self, codes: NDArray, point: NDArray, times: int) -> tuple[NDArray, NDArray]:
         """Sweep over codes from zero, some times, so that fewer of them violate |Dᵀθ| ≤ λ for a point (channels, *space).
@@ -236,10 +211,9 @@ class SweepContext:
         Since each sweep forgets what the last one took, nothing is ever given back. Returns the point then, and by how much
         each code violated when it was last met, beside its penalty.
         """
-        geometry, dtype = self.problem.geometry, self.problem.filters.dtype
-        working = self.codes(codes, np.zeros(len(codes), dtype))
-        flat, effort = geometry.spread(point.astype(dtype)), Effort(0.0, 0, 0, times, forgetting=True)
-        laid = self.sweep(codes % geometry.n_positions, working, flat, effort)
+        dtype, effort = self.problem.filters.dtype, Effort(0.0, 0, 0, times, forgetting=True)
+        flat = self.problem.geometry.spread(point.astype(dtype))
+        laid, working = self.sweep(codes, np.zeros(len(codes), dtype), flat, effort)
         # Wherever rounding has led to is a point as good as any.
         moved = self.field.unlaid(laid).astype(np.float64)
         return moved, np.abs(working.values) * working.curvatures / working.penalties
