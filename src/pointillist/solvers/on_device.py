@@ -208,7 +208,7 @@ class DeviceWorkingSets:
         settings, goals = self.settings, np.zeros((2, self.n_signals))
         goals[:, active] = targets, raised
         self.group.enlarge(active, cell, goals[1] * (1 + 4 * self.epsilon))
-        self.group.descend(active, *goals, settings.max_sweeps, settings.extra, settings.ridge)
+        self.group.descend(active, goals[0], goals[1], settings.max_sweeps, settings.extra, settings.ridge)
         if smallest is not None:
             self.group.prune(active, smallest)
 
