@@ -1,4 +1,4 @@
-"""Numbers as other libraries hold them, arrays on a device and in files; `tests/learners/test_inputs.py` has those libraries."""
+"""Numbers as other libraries hold them, arrays on a device and in files; `learners/test_inputs.py` has those libraries."""
 
 from decimal import Decimal
 from types import SimpleNamespace

@@ -8,7 +8,14 @@ from pointillist.kernels import correlation
 from pointillist.problem import Geometry, Problem, broadcast_penalty, certificate
 from pointillist.sampling import Sample
 from pointillist.solvers import CoordinateDescent, one_dimensional
-from pointillist.solvers.one_dimensional import Tuning, can_follow, inner_products, make_bank, solve_following
+from pointillist.solvers.one_dimensional import (
+    Tuning,
+    as_products,
+    can_follow,
+    inner_products,
+    make_bank,
+    solve_following,
+)
 
 BOUNDARIES = ["valid", "same", "full"]
 
@@ -98,6 +105,28 @@ def test_long_filters_are_transformed_first(monkeypatch, boundary):
     directly, _ = followed(problem, signals, tol=1e-9)
     assert np.all(result.gap <= 1e-9)
     assert result.objective == pytest.approx(directly.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("taps", [1, 16, 70])
+def test_products_of_patterns_and_shapes_are_correlated_as_any_filters(monkeypatch, dtype, taps):
+    signals, filters = recording(5, 3, taps, dtype=dtype)
+    rng = np.random.default_rng(1)
+    filters = (rng.standard_normal((4, 3, 1)) * filters[:, :1]).astype(dtype)
+    problem, tol = problem_of(signals, filters, "full", 0.7), 1e-4 if dtype == np.float32 else 1e-10
+    assert as_products(filters, float(np.finfo(dtype).eps)) is not None
+    result, _ = followed(problem, signals, tol=tol)
+    assert np.all(result.gap <= tol)
+    assert result.objective == pytest.approx([one.objective for one in exact(problem, signals, result)], rel=1e-7)
+    monkeypatch.setattr(one_dimensional, "TUNING", Tuning(rounded=0))
+    others, _ = followed(problem, signals, tol=tol)
+    assert result.objective == pytest.approx(others.objective, rel=tol)
+
+
+def test_filters_of_rank_two_are_no_products():
+    filters = np.random.default_rng(0).standard_normal((3, 4, 9))
+    assert as_products(filters, 1e-16) is None
+    assert as_products(filters[:, :1], 1e-16) is None
 
 
 @pytest.mark.parametrize("hopeful", [0.0, 1e9])

@@ -38,6 +38,7 @@ class Bank(NamedTuple):
     )  # (channels, (taps + 6) · n_filters): all filters side by side, the last tap first, between zeros
     table: np.ndarray  # (n_filters, (2 taps − 1) · n_filters): inner products with all filters, shifted by 1 − taps on
     penalties: np.ndarray  # (n_filters,)
+    lost: float  # norm that filters may have lost before they were correlated with a signal
 
 
 class Rules(NamedTuple):
@@ -65,6 +66,25 @@ def correlate(bank, signals, out):
     """
     for i in range(len(signals)):
         _correlate(bank, signals[i], out[i].reshape(-1))
+
+
+@relaxed
+def correlate_products(shapes, mixed, out):
+    """Correlations with filters that are a pattern over channels times a shape, for signals that were mixed by the patterns.
+
+    `shapes` (taps, 64 · n_filters) has each row of all shapes 64 times, `mixed` (n, samples + 2 taps − 2, n_filters) zeros
+    around the signals; `out` is that of `correlate`.
+    """
+    n_filters = out.shape[2]
+    for i in range(len(out)):
+        seen, found = mixed[i].reshape(-1), out[i].reshape(-1)
+        for begin in range(0, len(found), shapes.shape[1]):  # a piece that stays in the cache
+            around = found[begin : begin + shapes.shape[1]]
+            around[:] = 0
+            for t in range(len(shapes)):
+                samples, shape = seen[begin + t * n_filters :], shapes[t]
+                for n in range(len(around)):
+                    around[n] += samples[n] * shape[n]
 
 
 @_relaxed_helper
@@ -130,7 +150,7 @@ def _rounds(bank, rules, signal, weights, clean, correlations, codes, values, re
     for i in range(len(codes)):
         changes[i] = values[i] * bank.penalties[codes[i] % n_filters]
     constant = outcome[0]
-    off = own + _move(bank, weights, clean, correlations, missing, codes, changes)
+    off = own + bank.lost * np.sqrt(energy) + _move(bank, weights, clean, correlations, missing, codes, changes)
     loss, energy = _leave(bank, signal, weights, codes, values, residual)
     while True:
         cell = rules.cells[min(rounds, len(rules.cells) - 1)]

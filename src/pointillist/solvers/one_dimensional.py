@@ -6,7 +6,7 @@ signal is correlated with the filters once, and all rounds on many signals are o
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,8 @@ class Tuning:
     """Part of the largest violation that sweeps of a round are followed up to; 0.4 takes up to 1.45 times as long."""
     extra: int = 2
     """Times `CoordinateDescent.extra` that the non-zeros are swept over: sweeps cost little beside the rest (1.2)."""
+    rounded: int = 16
+    """Units of rounding, beside its norm, that a filter may differ by from the product of a pattern and a shape."""
     hopeful: float = 10.0
     """Gap, in tolerances, below which a dual point is projected (1.2 to 1.4 where codes overlap)."""
     part: int = 2**15
@@ -92,6 +94,29 @@ def inner_products(filters: NDArray) -> NDArray:
     return np.roll(around, size // 2 - 1, axis=1)[:, :-1]
 
 
+class Products(NamedTuple):
+    """Patterns over channels and shapes in time, whose products filters (n_filters, channels, taps) are up to rounding."""
+
+    patterns: NDArray  # (n_filters, channels)
+    shapes: NDArray  # (n_filters, taps)
+    lost: float  # largest norm of what a filter is besides
+
+
+def as_products(filters: NDArray, unit: float) -> Products | None:
+    """Patterns and shapes of filters of rank one, which were rounded to so many units; None for others."""
+    if filters.shape[1] == 1:
+        return None
+    strongest = np.argmax(np.einsum("kct,kct->kt", filters, filters), axis=1)
+    patterns = filters[np.arange(len(filters)), :, strongest]
+    norms = np.linalg.norm(patterns, axis=1, keepdims=True)
+    patterns = patterns / np.where(norms > 0, norms, 1)
+    shapes = np.einsum("kc,kct->kt", patterns, filters)
+    lost = np.linalg.norm(filters - patterns[:, :, None] * shapes[:, None], axis=(1, 2))
+    if np.any(lost > TUNING.rounded * unit * np.linalg.norm(shapes, axis=1)):
+        return None
+    return Products(patterns, shapes, float(np.max(lost)))
+
+
 def make_bank(problem: Problem) -> Bank:
     """The filters of a problem, divided by their penalties, with all that descent on correlations needs of them."""
     penalties = problem.penalty[:, 0].copy()
@@ -100,7 +125,7 @@ def make_bank(problem: Problem) -> Bank:
     turned = np.zeros((channels, taps + 6, n_filters))
     turned[:, 3:-3] = filters[:, :, ::-1].transpose(1, 2, 0)
     table = np.ascontiguousarray(inner_products(filters)).reshape(n_filters, -1)
-    return Bank(filters, turned.reshape(channels, -1), table, penalties)
+    return Bank(filters, turned.reshape(channels, -1), table, penalties, 0.0)
 
 
 def solve_following(
@@ -115,6 +140,9 @@ def solve_following(
     `settings` are those of `CoordinateDescent`.
     """
     geometry, bank, tuning = problem.geometry, make_bank(problem), TUNING
+    products = as_products(bank.filters, float(np.finfo(problem.filters.dtype).eps))
+    if products is not None:
+        bank = bank._replace(lost=products.lost)
     weights, clean = _clean(problem)
     taps, ridged = geometry.filter[0], settings.ridge > 0
     cells = settings.cells if ridged else [max(taps >> turn, 1) for turn in range(2, max(taps.bit_length(), 3))]
@@ -134,11 +162,16 @@ def solve_following(
         for room, i in zip(padded, some, strict=True):
             room[:, inside] = signals[i]
         residuals = padded * weights[own]
-        if taps >= tuning.transformed:
+        correlations = np.empty((len(some), geometry.padded[0] + taps - 1, problem.n_filters))
+        if products is not None:
+            mixed = np.zeros((len(some), geometry.padded[0] + 2 * taps - 2, problem.n_filters))
+            inner = slice(taps - 1, taps - 1 + geometry.padded[0])
+            np.matmul(residuals.transpose(0, 2, 1), products.patterns.T, out=mixed[:, inner])
+            correlation.correlate_products(np.tile(products.shapes.T, 64), mixed, correlations)
+        elif taps >= tuning.transformed:
             turned = bank.filters.transpose(1, 2, 0)[:, ::-1]
             correlations = oaconvolve(residuals[..., None], turned[None], axes=2).sum(axis=1)
         else:
-            correlations = np.empty((len(some), geometry.padded[0] + taps - 1, problem.n_filters))
             correlation.correlate(bank, residuals, correlations)
         codes = [_taken(problem, start, i) for i in some]
         bounds = np.cumsum([0, *(len(indices) for indices, _ in codes)])
