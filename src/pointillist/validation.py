@@ -150,6 +150,10 @@ def check_arguments(**given: Any) -> None:
             raise ValueError(f"{name} must be {text}, got {shown(value)}")
 
 
+def _are_integers(values: Any, least: int) -> bool:
+    return isinstance(values, list | tuple) and all(is_integer(value) and value >= least for value in values)
+
+
 def _one_of(*choices: str) -> Rule:
     return Rule("one of " + ", ".join(f'"{choice}"' for choice in choices), choices)
 
@@ -184,6 +188,10 @@ _TABLE: dict[str, Rule] = {
     "threshold": Rule("a finite number", float),
     "boundary": _one_of(*BOUNDARIES),
     "how": _one_of("sum", "mean", "max", "count"),
+    "on_error": _one_of("raise", "skip"),
+    "array column dataset name": Rule("a text", lambda value: isinstance(value, str)),
+    "corner": Rule("a tuple of integers, not negative", lambda value: _are_integers(value, 0)),
+    "size": Rule("a tuple of positive integers", lambda value: _are_integers(value, 1)),
     "progress": Rule("a callable", callable, optional=True),
     "metadata preprocessing record": Rule("a mapping", lambda value: isinstance(value, Mapping), optional=True),
     "callbacks": Rule(

@@ -105,7 +105,7 @@ def test_every_file_is_read_once(learn, images, monkeypatch, mode):
         reads.append(file)
         return load_image(file, grey=grey)
 
-    monkeypatch.setattr("pointillist.data.sources.images.load_image", counting)
+    monkeypatch.setattr("pointillist.data.sources.base.load_image", counting)
     assert learn(*mode, "--init", "patches", "-q").code == 0
     assert sorted(reads) == sorted(str(path) for path in images.iterdir())
 

@@ -484,7 +484,7 @@ def test_validation_is_done_when_due(series):
     [
         (pt.OnlineCSC, {"batch_size": 0}, {}, "batch_size must be a positive integer"),
         (pt.OnlineCSC, {"n_epochs": 0}, {}, "n_epochs must be None or a positive integer"),
-        (pt.OnlineCSC, {}, {"on_error": "stop"}, 'on_error must be "raise" or "skip"'),
+        (pt.OnlineCSC, {}, {"on_error": "stop"}, 'on_error must be one of "raise", "skip"'),
         (pt.OnlineCSC, {}, {"validation_every": 2}, "validation_every needs validation"),
         (pt.OnlineCSC, {}, {"resume": True}, "resume needs checkpoint"),
         (pt.BatchCSC, {"max_iter": 0}, {}, "max_iter must be a positive integer"),

@@ -254,7 +254,7 @@ def test_signals_smaller_than_the_filters_are_skipped_and_others_keep_their_numb
 def test_at_least_one_signal_must_be_left(kind):
     with pytest.raises(ValueError, match=r"X gave no signal that can be used; the first: X\[0\] is constant"):
         _learner(kind).fit(np.ones((2, 40)), on_error="skip")
-    with pytest.raises(ValueError, match='on_error must be "raise" or "skip"'):
+    with pytest.raises(ValueError, match='on_error must be one of "raise", "skip"'):
         _learner(kind).fit(X, on_error="ignore")
 
 

@@ -146,7 +146,7 @@ def encode(
     import numpy as np
 
     from pointillist.cli.reading import file_stem, reader_for
-    from pointillist.data.sources.derived import DEFAULT_CACHE
+    from pointillist.data.sources.base import DEFAULT_CACHE
     from pointillist.storage import own_version, read_whole
 
     show_log(quiet=quiet, verbose=verbose)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from typing import Any, BinaryIO, Literal, TypeVar
@@ -105,22 +105,12 @@ def _check_sizes(tags: bytes, entry: int, order: str, link: str) -> None:
             raise ValueError(f"its {_SIZES[tag]} is not one number: it is damaged")
 
 
-class Skipped(dict[str, int]):
-    """Why items were left out, and how often."""
-
-    def note(self, reasons: Iterable[str]) -> None:
-        """Count the reasons, and warn of each when it first comes up."""
-        for why in reasons:
-            if why not in self:
-                logger.warning("skipped: %s", why)
-            self[why] = self.get(why, 0) + 1
-
-
-def noted(before: Mapping[str, int], reasons: Iterable[str]) -> dict[str, int]:
-    """Why items were left out `before`, with further `reasons` counted; each is warned of when it first comes up."""
-    skipped = Skipped(before)
-    skipped.note(reasons)
-    return dict(skipped)
+def note_skipped(skipped: dict[str, int], reasons: Iterable[str]) -> None:
+    """Count why items were left out in `skipped`, and warn of each reason when it first comes up."""
+    for why in reasons:
+        if why not in skipped:
+            logger.warning("skipped: %s", why)
+        skipped[why] = skipped.get(why, 0) + 1
 
 
 def nothing_usable(reasons: Iterable[str]) -> ValueError:
@@ -129,32 +119,20 @@ def nothing_usable(reasons: Iterable[str]) -> ValueError:
     return ValueError(f"X gave no signal that can be used{'' if first is None else f'; the first: {first}'}")
 
 
-def skips(on_error: OnError) -> bool:
-    """True if an `on_error`, which is checked, leaves items out."""
-    check_on_error(on_error)
-    return on_error == "skip"
-
-
-def check_on_error(on_error: str) -> None:
-    """Refuse an `on_error` that is neither "raise" nor "skip"."""
-    if not isinstance(on_error, str) or on_error not in ("raise", "skip"):
-        raise ValueError(f'on_error must be "raise" or "skip", got {on_error!r}')
-
-
 def read_each(items: Sequence[Item], read: Callable[[Item], Content], on_error: OnError) -> list[Content]:
     """Read every item; with "skip" those for which `read` raises `UnreadableFileError` are left out.
 
     Raises ValueError if nothing is left.
     """
-    check_on_error(on_error)
-    skipped, found = Skipped(), []
+    skipped: dict[str, int] = {}
+    found = []
     for item in items:
         try:
             found.append(read(item))
         except UnreadableFileError as error:
             if on_error == "raise":
                 raise
-            skipped.note([str(error)])
+            note_skipped(skipped, [str(error)])
     if not found:
         raise ValueError(f"none of the {len(items)} items can be used; the first: {next(iter(skipped))}")
     return found

@@ -10,7 +10,7 @@ import numpy as np
 import tifffile
 from numpy.typing import NDArray
 
-from pointillist.arrays import LARGE, scratch, walked
+from pointillist.arrays import LARGE, scratch_file, walked
 from pointillist.data.damage import check_page, damage_named
 from pointillist.storage import check_regular
 
@@ -102,27 +102,6 @@ def map_npy(path: str | os.PathLike[str]) -> np.memmap:
         return np.memmap(path, dtype, "r", stream.tell(), shape, "F" if in_columns else "C")
 
 
-def floats(raw: NDArray[Any], name: str, *, colour: bool = False, channels: bool = False) -> NDArray[np.floating]:
-    """Samples as a signal of floats, in a file where they are.
-
-    Samples are (*space); or (channels, *space) with `channels`; or (height, width, channels) with `colour`, and become grey.
-    """
-    dtype = to_float(raw[:0], name).dtype
-    if not colour and raw.dtype == dtype and raw.flags.c_contiguous:
-        return raw
-    if not colour and raw.size < LARGE:
-        return to_float(raw, name)
-    out = scratch(raw, raw.shape[:2] if colour else raw.shape, dtype)
-    if channels:
-        for band in walked(raw, out):
-            out[band] = to_float(raw[band], name)
-        return out
-    for _, rows in walked(raw[None], out):
-        samples = to_float(raw[rows], name)
-        out[rows] = to_grey(samples[..., :3]) if colour else samples
-    return out
-
-
 def map_tiff(path: Path) -> NDArray[np.floating] | None:
     """The large image of a TIFF file as a grey signal in a file; None for everything else, to be read as it is."""
     if path.suffix.lower() not in (".tif", ".tiff"):
@@ -138,8 +117,14 @@ def map_tiff(path: Path) -> NDArray[np.floating] | None:
                 return None
             check_page(page, path.stat().st_size)
             raw = tifffile.memmap(path, page=0, mode="r") if page.is_memmappable else page.asarray(out="memmap")
-        if page.axes == "YXS" and raw.shape[-1] < 3:  # grey with alpha
-            raw = raw[..., 0]
-        return floats(raw, "it", colour=raw.ndim == 3)
+        dtype = to_float(raw[:0], "it").dtype
+        if raw.ndim == 2 and raw.dtype == dtype:
+            return raw
+        out = scratch_file(raw.shape[:2], dtype)
+        for _, rows in walked(raw[None], out[None]):
+            samples = to_float(raw[rows], "it")
+            grey = samples if raw.ndim == 2 else samples[..., 0] if raw.shape[-1] < 3 else to_grey(samples[..., :3])
+            out[rows] = grey
+        return out
     except Exception:  # of many kinds, as damaged files have them
         return None  # the reader of images says what is wrong with it

@@ -23,7 +23,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pointillist.codes import SparseCodes
-from pointillist.data.damage import OnError, noted, nothing_usable, skips
+from pointillist.data.damage import OnError, note_skipped, nothing_usable
 from pointillist.data.sources import (
     ArraySource,
     IteratorSource,
@@ -35,7 +35,7 @@ from pointillist.data.sources import (
     make_stream,
     read_batch,
 )
-from pointillist.data.sources.derived import Cache
+from pointillist.data.sources.base import Cache
 from pointillist.dictionary.constraints import filter_shapes
 from pointillist.dictionary.low_rank import split_channels
 from pointillist.dictionary.robust import Robust
@@ -510,12 +510,15 @@ class BatchCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are n
         self
         """
         step = training_step(self)
-        check_arguments(min_change=min_change, callbacks=callbacks, verbose=verbose, warm_start=warm_start)
+        check_arguments(
+            min_change=min_change, callbacks=callbacks, verbose=verbose, warm_start=warm_start, on_error=on_error
+        )
         step = _warm(step, getattr(self, "filters_", None)) if warm_start else step
-        given = step.check(X, weights, skip=skips(on_error)).numbered()
+        given = step.check(X, weights, skip=on_error == "skip").numbered()
         if not len(given):
             raise nothing_usable(given.skipped)
-        self.skipped_ = noted({}, given.skipped)
+        self.skipped_: dict[str, int] = {}
+        note_skipped(self.skipped_, given.skipped)
         self._note_features(X, given)
         batch, printed = placed(given, step.resident), _PrintedLines(verbose) if verbose else None
         held_out = None if validation is None else _held_out(step, validation)
@@ -754,8 +757,10 @@ class OnlineCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are 
         `on_error` left out; a mini-batch of which nothing is left changes nothing. `y` is not used.
         """
         step = training_step(self)
-        batch = step.check(X, weights, skip=skips(on_error), move=True)
-        self.skipped_ = noted(getattr(self, "skipped_", {}), batch.skipped)
+        check_arguments(on_error=on_error)
+        batch = step.check(X, weights, skip=on_error == "skip", move=True)
+        self.skipped_ = dict(getattr(self, "skipped_", {}))
+        note_skipped(self.skipped_, batch.skipped)
         if not len(batch):
             return self
         if not hasattr(self, "state_"):
@@ -822,7 +827,8 @@ class Feed:
         on_error: OnError,
         **settings: Any,
     ) -> None:
-        self._step, self.whole, skip = step, None, skips(on_error)
+        check_arguments(on_error=on_error)
+        self._step, self.whole, skip = step, None, on_error == "skip"
         arrays = hasattr(X, "__array__") or hasattr(X, "__cuda_array_interface__") or scipy.sparse.issparse(X)
         if arrays or isinstance(X, Sequence):
             self.whole = step.check(X, weights, skip=skip).numbered()
@@ -838,7 +844,7 @@ class Feed:
             n_epochs = 1 if isinstance(source, IteratorSource) else default_passes(len(source), batch_size)
         self.stream = make_stream(source, batch_size=batch_size, n_epochs=n_epochs, **settings)
         if self.whole is not None:
-            self.stream.skipped.note(self.whole.skipped)
+            note_skipped(self.stream.skipped, self.whole.skipped)
 
     def __iter__(self) -> Iterator[Batch]:
         if self.whole is None:

@@ -7,7 +7,6 @@ import zarr
 
 from pointillist import load_signals, open_source
 from pointillist.arrays import is_mapped
-from pointillist.data import samples
 from pointillist.data.sources import CropSource, Hdf5Source, NpySource, ZarrSource, stacks
 from pointillist.errors import UnreadableFileError
 
@@ -36,8 +35,7 @@ def test_a_recording_is_one_signal(tmp_path, monkeypatch, kind, axis, layout):
     np.testing.assert_array_equal(source.read(0), RECORDING)
     np.testing.assert_array_equal(source.window(0, (17,), (50,)), RECORDING[:, 17:67])
     np.testing.assert_array_equal(source.mapped(0), RECORDING)
-    for module in (stacks, samples):
-        monkeypatch.setattr(module, "LARGE", 100)
+    monkeypatch.setattr(stacks, "LARGE", 100)
     large = source.mapped(0)
     assert is_mapped(large)
     np.testing.assert_array_equal(large, RECORDING)
@@ -59,7 +57,7 @@ def test_stacks_of_recordings(tmp_path, kind):
 
 
 def test_large_integers_are_scaled_in_a_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(samples, "LARGE", 100)
+    monkeypatch.setattr(stacks, "LARGE", 100)
     raw = np.random.default_rng(0).integers(0, 65536, (400, 3)).astype(np.uint16)
     signal = NpySource(_stored(tmp_path, "npy", raw), 1, channel_axis=-1).mapped(0)
     assert is_mapped(signal)

@@ -151,7 +151,7 @@ def test_batches_are_read_elsewhere_and_handed_out_here():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"on_error": "ignore"}, 'must be "raise" or "skip"'),
+        ({"on_error": "ignore"}, 'must be one of "raise", "skip"'),
     ],
 )
 def test_settings_are_checked(settings, message):

@@ -4,10 +4,17 @@ from typing import Any
 
 import numpy as np
 
-from pointillist.data.sources.base import ArraySource, Source, StoredSource
-from pointillist.data.sources.derived import CropSource, JoinedSource, KeptSource, NormalisedSource
-from pointillist.data.sources.hdf5 import Hdf5Source
-from pointillist.data.sources.images import ImageSource
+from pointillist.data.sources.base import (
+    ArraySource,
+    CropSource,
+    ImageSource,
+    JoinedSource,
+    KeptSource,
+    NormalisedSource,
+    Source,
+    StoredSource,
+)
+from pointillist.data.sources.chunked import Hdf5Source, ZarrSource
 from pointillist.data.sources.opening import open_source
 from pointillist.data.sources.stacks import NpySource, TiffSource
 from pointillist.data.sources.stream import (
@@ -20,7 +27,6 @@ from pointillist.data.sources.stream import (
     read_batch,
 )
 from pointillist.data.sources.tables import TableSource
-from pointillist.data.sources.zarr import ZarrSource
 
 __all__ = [
     "Source", "ArraySource", "NpySource", "ImageSource", "TiffSource", "ZarrSource", "Hdf5Source", "TableSource",

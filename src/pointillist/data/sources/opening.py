@@ -2,66 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tifffile
 from numpy.typing import NDArray
 
-from pointillist.data.damage import OnError, check_on_error, check_pages
+from pointillist.data.damage import OnError, check_pages, read_each
 from pointillist.data.paths import STORE_SUFFIXES, TABLE_SUFFIXES, PathLike, files_of
 from pointillist.data.photofiles.formats import IMAGE_SUFFIXES
 from pointillist.data.samples import ONE_FILE
-from pointillist.data.sources.base import StoredSource, file_fingerprint
-from pointillist.data.sources.derived import JoinedSource
-from pointillist.data.sources.hdf5 import Hdf5Source
-from pointillist.data.sources.images import ImageSource
+from pointillist.data.sources.base import ImageSource, JoinedSource, StoredSource
+from pointillist.data.sources.chunked import Hdf5Source, ZarrSource
 from pointillist.data.sources.stacks import NpySource, TiffSource
 from pointillist.data.sources.tables import TableSource
-from pointillist.data.sources.zarr import ZarrSource
 from pointillist.errors import UnreadableFileError
 from pointillist.storage import check_regular
 from pointillist.validation import check_arguments
 
-Opener = Callable[[str, str, int, int | None], StoredSource]
-"""Makes a source of a file, the name of an array inside, ``ndim`` and ``channel_axis``."""
-
-
-def _table(path: str, column: str, ndim: int, channel_axis: int | None) -> TableSource:
-    if ndim != 1:
-        raise UnreadableFileError(
-            f"{path} is a table, whose columns are signals of one axis: say ndim=1 (--ndim 1, or --channels last), "
-            f"not {ndim}"
-        )
-    if channel_axis not in (None, -1, 1):
-        raise UnreadableFileError(
-            f"{path} is a table, whose channels are its columns: say channel_axis=-1 (--channels last), not {channel_axis}"
-        )
-    return TableSource(path, column, channels=channel_axis is not None)
-
-
-def _with_arrays(kind: type[Hdf5Source | ZarrSource]) -> Opener:
-    return lambda path, name, ndim, axis: kind(path, name, ndim, channel_axis=axis)
-
-
-def _alone(kind: type[NpySource | TiffSource]) -> Opener:
-    return lambda path, name, ndim, axis: kind(f"{path}::{name}" if name else path, ndim, channel_axis=axis)
-
-
-OPENERS: dict[str, Opener] = {
-    ".npy": _alone(NpySource),
-    **dict.fromkeys((".tif", ".tiff"), _alone(TiffSource)),
-    **dict.fromkeys((".h5", ".hdf5", ".hdf"), _with_arrays(Hdf5Source)),
-    **dict.fromkeys(STORE_SUFFIXES, _with_arrays(ZarrSource)),
-    **dict.fromkeys(TABLE_SUFFIXES, _table),
-}
-"""Formats of arrays by the ends of file names: a new one is a module with its source, and a line here. Files of other names
-are images."""
-
 SIGNAL_SUFFIXES = IMAGE_SUFFIXES | {".npy"}
 """Ends of the names of files that are read from folders."""
+
+_ALONE: dict[str, type[NpySource | TiffSource]] = {".npy": NpySource, ".tif": TiffSource, ".tiff": TiffSource}
+_WITH_ARRAYS = {
+    **dict.fromkeys((".h5", ".hdf5", ".hdf"), Hdf5Source),
+    **dict.fromkeys(STORE_SUFFIXES, ZarrSource),
+}
+"""Sources by the ends of file names, of files that are one array and of files that hold several by their names: a new format
+is a module with its source, and a line here. Files of other names are images."""
 
 
 def open_source(
@@ -120,15 +91,20 @@ def open_source(
     UnreadableFileError
         If a file other than an image cannot be opened; images are opened when they are read.
     """
-    check_arguments(ndim=ndim, grey=grey)
-    check_on_error(on_error)
+    check_arguments(ndim=ndim, grey=grey, on_error=on_error)
     files = files_of(paths, SIGNAL_SUFFIXES, recursive=recursive)
     sources: list[StoredSource] = []
-    for plain, group in groupby(files, _is_image):
-        if plain and ndim == 2:
+    for pictures, group in groupby(files, lambda file: ndim == 2 and _is_image(file)):
+        if pictures:
             sources.append(ImageSource(list(group), grey=grey and channel_axis is None))
-        else:
-            sources += [_open(file, ndim, channel_axis, on_error) for file in group]
+            continue
+        for file in group:
+            try:
+                sources.append(_open(file, ndim, channel_axis))
+            except UnreadableFileError as error:
+                if on_error == "raise":
+                    raise
+                sources.append(UnopenedSource(file, str(error)))
     return sources[0] if len(sources) == 1 else JoinedSource(sources)
 
 
@@ -137,57 +113,100 @@ def _suffix(file: str) -> str:
 
 
 def _is_image(file: str) -> bool:
-    if _suffix(file) in (".tif", ".tiff"):
-        return not _is_stack(file)
-    return "::" not in file and _suffix(file) not in OPENERS
-
-
-def _is_stack(file: str) -> bool:
-    """True if a TIFF file holds several pages; a damaged one is left to the reader of images, who says why."""
+    """True for all but arrays and tables; a damaged TIFF file is left to the reader of images, who says why."""
+    suffix = _suffix(file)
+    if _ALONE.get(suffix) is not TiffSource:
+        return "::" not in file and suffix not in (*_ALONE, *_WITH_ARRAYS, *TABLE_SUFFIXES)
     try:
         check_regular(file)
         with open(file, "rb") as stream, tifffile.TiffFile(stream, **ONE_FILE) as tiff:
             check_pages(stream)
-            if len(tiff.pages) > 1:
-                return True
             # ImageJ writes one page and lets the rest follow.
-            return bool(tiff.is_imagej) and len(tiff.series[0].axes.replace("S", "")) > 2
+            return len(tiff.pages) < 2 and not (tiff.is_imagej and len(tiff.series[0].axes.replace("S", "")) > 2)
     except Exception:  # of many kinds, as damaged files have them
-        return False
+        return True
 
 
-def _open(file: str, ndim: int, channel_axis: int | None, on_error: OnError) -> StoredSource:
+def _open(file: str, ndim: int, channel_axis: int | None) -> StoredSource:
     path, _, name = file.partition("::")
-    try:
-        if _suffix(file) not in OPENERS:
-            tables = ".csv, .tsv, " if ndim == 1 else ""
+    suffix = _suffix(file)
+    if suffix in TABLE_SUFFIXES:
+        if ndim != 1:
             raise UnreadableFileError(
-                f"{file} is no array: with ndim={ndim} only .npy, {tables}TIFF, zarr and HDF5 files can be read"
+                f"{path} is a table, whose columns are signals of one axis: say ndim=1 (--ndim 1, or --channels last), "
+                f"not {ndim}"
             )
-        return OPENERS[_suffix(file)](path, name, ndim, channel_axis)
-    except UnreadableFileError as error:
-        if on_error == "raise":
-            raise
-        return UnopenedSource(file, str(error))
+        if channel_axis not in (None, -1, 1):
+            raise UnreadableFileError(
+                f"{path} is a table, whose channels are its columns: say channel_axis=-1 (--channels last), not "
+                f"{channel_axis}"
+            )
+        return TableSource(path, name, channels=channel_axis is not None)
+    if suffix in _WITH_ARRAYS:
+        return _WITH_ARRAYS[suffix](path, name, ndim, channel_axis=channel_axis)
+    if suffix in _ALONE:
+        return _ALONE[suffix](file, ndim, channel_axis=channel_axis)
+    tables = ".csv, .tsv, " if ndim == 1 else ""
+    raise UnreadableFileError(
+        f"{file} is no array: with ndim={ndim} only .npy, {tables}TIFF, zarr and HDF5 files can be read"
+    )
 
 
-class UnopenedSource(StoredSource):
+class UnopenedSource(ImageSource):
     """Stands for a file that could not be opened: a source of one signal, which cannot be read."""
 
     def __init__(self, file: str, reason: str) -> None:
-        self._file, self._reason = file, reason
+        super().__init__([file], grey=False)
+        self._reason = reason
 
-    def __len__(self) -> int:
-        return 1
-
-    def read(self, index: int, epoch: int = 0) -> NDArray:
+    def _of_file(self, index: int, read: Any) -> Any:
         raise UnreadableFileError(self._reason)
 
-    def shape(self, index: int) -> tuple[int, ...]:
-        raise UnreadableFileError(self._reason)
 
-    def name(self, index: int, epoch: int = 0) -> str:
-        return self._file
+def load_signals(
+    paths: PathLike | Iterable[PathLike],
+    *,
+    ndim: int = 2,
+    channel_axis: int | None = None,
+    on_error: OnError = "raise",
+    recursive: bool | None = None,
+) -> list[NDArray[np.floating]]:
+    """Read everything that `open_source` opens as one list of signals.
 
-    def describe(self) -> dict[str, Any]:
-        return {"kind": "unreadable", "content": file_fingerprint([self._file])}
+    Parameters
+    ----------
+    paths : path or iterable of paths
+        As for `open_source`: image files, which become grey, ``.npy`` files, TIFF stacks, arrays in zarr and HDF5 files,
+        tables in text (``.csv``, ``.tsv``) with ``ndim=1``, folders, and patterns.
+    ndim : int
+        Axes of a signal: 2 for images, 1 for series (length,), 3 for volumes (depth, height, width). An array with
+        one axis more is a stack of signals. Image files can only be read with 2.
+    channel_axis : int or None
+        Which axis of an array's signals holds channels, 0 for (channels, samples) and -1 for (samples, channels); None
+        where they have none. With channels, image files are read in colour.
+    on_error : {"raise", "skip"}
+        As for `load_images`.
+    recursive : bool or None
+        Whether files in subfolders are read too, as in `open_source`.
+
+    Returns
+    -------
+    list of float arrays ([channels,] *space)
+        uint8 and uint16 samples are scaled to [0, 1]. float32 and float64 signals are read-only views of the
+        mapped ``.npy`` file, so that a large stack is not read before it is used. A signal of more than four million
+        samples in a ``.npy`` or TIFF file is left in a file in any case.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> np.save("series.npy", np.zeros((5, 200), np.float32))
+    >>> len(pt.load_signals("series.npy", ndim=1))
+    5
+
+    Raises
+    ------
+    FileNotFoundError, UnreadableFileError, ValueError
+        As for `load_images`.
+    """
+    source = open_source(paths, ndim=ndim, channel_axis=channel_axis, on_error=on_error, recursive=recursive)
+    return read_each(range(len(source)), source.mapped, on_error)

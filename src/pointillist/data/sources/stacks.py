@@ -1,13 +1,12 @@
-"""Stacks of signals in one file, read part by part: ``.npy`` files, TIFF pages, and what arrays in chunks share."""
+"""Stacks of signals in one file, read part by part: arrays in ``.npy`` files and the pages of TIFF files."""
 
 from __future__ import annotations
 
 import operator
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
-from itertools import product
 from math import prod
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,26 +17,17 @@ from numpy.typing import NDArray
 
 from pointillist.arrays import LARGE, bands, release, scratch_file
 from pointillist.data.damage import check_chunk, check_claim, check_page, check_pages, damage_named
-from pointillist.data.samples import ONE_FILE, floats, map_npy, to_float
-from pointillist.data.sources.base import StoredSource, box, file_fingerprint
-from pointillist.data.sources.derived import Cache
-from pointillist.errors import UnreadableFileError
-from pointillist.reprs import shown, sizes
+from pointillist.data.samples import ONE_FILE, map_npy, to_float
+from pointillist.data.sources.base import StoredSource, file_fingerprint
+from pointillist.reprs import sizes
 from pointillist.storage import check_regular
 from pointillist.validation import as_path, check_arguments, check_index, is_integer
-
-_LISTED = 20
-"""Names of arrays that a message lists."""
-_RECENT = 2**24
-"""Bytes of unpacked chunks that an array keeps: neighbouring windows meet the same ones."""
-PACKERS = ("zlib", "gzip", "bz2", "lzma", "zstd", "lz4", "blosc")
-"""Codecs that make fewer bytes of many."""
 
 
 class StackedSource(StoredSource):
     """Signals along the first axis of one array in a file, opened when it is first needed, in every process anew.
 
-    Subclasses say how to open it; what they open must give shape, dtype and parts by index, as arrays do.
+    Subclasses say how to open it; what they open must give shape, dtype and parts by a tuple of slices, as arrays do.
 
     Parameters
     ----------
@@ -48,7 +38,7 @@ class StackedSource(StoredSource):
         Which axis of a signal holds channels, 0 for the first and -1 for the last; None where signals have none.
     """
 
-    windowed: ClassVar[bool] = True
+    windowed = True
     kind: ClassVar[str]
     inside: str = ""
     """Name of the array in a file that holds several; set before `__init__` is called."""
@@ -64,24 +54,24 @@ class StackedSource(StoredSource):
         self._opened: Any = None
         self._lock = threading.Lock()
         with damage_named(self._label):
-            shape = tuple(operator.index(axis) for axis in self._array().shape)
-        if len(shape) not in (axes, axes + 1) or 0 in shape:
-            channels = "" if channel_axis is None else " and channels"
-            raise UnreadableFileError(
-                f"cannot read {self._label}: it must have {axes} or {axes + 1} axes for ndim={ndim}{channels} and hold "
-                f"something, got shape {shape}"
-            )
+            array = self._array()
+            self._stored_shape = shape = tuple(map(operator.index, array.shape))
+            self._dtype = np.dtype(array.dtype)
+            if len(shape) not in (axes, axes + 1) or 0 in shape:
+                channels = "" if channel_axis is None else " and channels"
+                raise ValueError(
+                    f"it must have {axes} or {axes + 1} axes for ndim={ndim}{channels} and hold something, got shape "
+                    f"{shape}"
+                )
+            to_float(np.empty(0, self._dtype), "it")
+            check_claim(prod(shape) * self._dtype.itemsize, self._stored())
+            check_chunk(prod(getattr(array, "chunks", None) or (0,)) * self._dtype.itemsize)
         self._single = len(shape) == axes
         self._count = 1 if self._single else shape[0]
-        self._shape = shape if self._single else shape[1:]
+        sides = list(shape[-axes:])
         if self._channel_axis is not None:
-            sides = list(self._shape)
-            self._shape = (sides.pop(self._channel_axis), *sides)
-        with damage_named(self._label):
-            to_float(np.empty(0, self._array().dtype), "it")
-            itemsize = np.dtype(self._array().dtype).itemsize
-            check_claim(prod(shape) * itemsize, self._stored())
-            check_chunk(prod(getattr(self._array(), "chunks", None) or (0,)) * itemsize)
+            sides.insert(0, sides.pop(self._channel_axis))
+        self._shape = tuple(sides)
 
     @abstractmethod
     def _open(self) -> Any:
@@ -90,69 +80,81 @@ class StackedSource(StoredSource):
     def _array(self) -> Any:
         with self._lock:
             if self._opened is None:
-                with damage_named(self._label):
-                    self._opened = self._open()
+                self._opened = self._open()
             return self._opened
+
+    def _files(self) -> list[Path]:
+        return [self.path]
 
     def _stored(self) -> Iterable[int]:
         """Bytes of the files that the array lies in."""
-        return [file.stat().st_size for file in self._files()]
+        return (file.stat().st_size for file in self._files())
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._count} signals of {sizes(self._shape)} in {self._label})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key not in ("_opened", "_lock")}
+        return {**self.__dict__, "_opened": None, "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _opened=None, _lock=threading.Lock())
+        self.__dict__.update(state, _lock=threading.Lock())
 
     def __len__(self) -> int:
         return self._count
 
     def read(self, index: int, epoch: int = 0) -> NDArray:
-        return self._part(index, ())
+        return self.window(index, (0,) * self.ndim, self._shape[-self.ndim :])
 
     def window(self, index: int, corner: Sequence[int], size: Sequence[int]) -> NDArray:
-        where = box(corner, size)
-        _check_axes(size, self.ndim)
+        check_index(index, len(self))
+        check_arguments(corner=corner, size=size)
+        if len(size) != self.ndim:
+            raise ValueError(f"size must have {self.ndim} entries, one for each axis of the signals, got {size}")
+        spans = [slice(first, first + length) for first, length in zip(corner, size, strict=True)]
         if self._channel_axis is not None:
-            spans = list(where[1:])
-            spans.insert(self._channel_axis, slice(None))
-            where = tuple(spans)
-        return self._part(index, where)
+            spans.insert(self._channel_axis, slice(0, self._shape[0]))
+        if not self._single:
+            spans.insert(0, slice(index % len(self), index % len(self) + 1))
+        name = self.name(index)
+        with damage_named(name):
+            array = self._array()
+            if array.shape != self._stored_shape:
+                raise ValueError(
+                    f"it has changed since it was opened: it was {self._stored_shape} and is {array.shape}"
+                )
+            samples = np.array(array[tuple(spans)])
+        return to_float(self._signal(samples, 0), name)
+
+    def _signal(self, array: NDArray, index: int) -> NDArray:
+        """Signal `index` of an array as it is stored, with its channels ahead."""
+        signal = array if self._single else array[index]
+        return signal if self._channel_axis is None else np.moveaxis(signal, self._channel_axis, 0)
 
     def mapped(self, index: int) -> NDArray:
         """Return signal `index`: as a view of the file where that can be mapped and holds floats, in a file where large."""
         check_index(index, len(self))
-        array, channels = self._array(), self._channel_axis is not None
-        if isinstance(array, MappedFile):
-            whole = array.map()
-            signal = _channels_first(whole if self._single else whole[index], self._channel_axis)
-            return floats(signal, self.name(index), channels=channels)
+        with damage_named(self._label):
+            array = self._array()
+        dtype = to_float(np.empty(0, self._dtype), "it").dtype
+        if isinstance(array, MappedFile) and self._dtype == dtype:
+            signal = self._signal(array.map(), index)
+            if signal.flags.c_contiguous:
+                return signal
         if prod(self._shape) < LARGE:
             return self.read(index)
-        out = scratch_file(self._shape, to_float(np.empty(0, array.dtype), "it").dtype)
-        rows, columns = (slice(None),) * channels, self._shape[int(channels) :]
-        for _, band in bands((self._shape[0] if channels else 1, *columns)):
-            corner, size = (band.start, *[0] * (self.ndim - 1)), (band.stop - band.start, *columns[1:])
-            out[(*rows, band)] = self.window(index, corner, size)
+        out = scratch_file(self._shape, dtype)
+        space = self._shape[-self.ndim :]
+        for _, band in bands((prod(self._shape[: -self.ndim]), *space)):
+            corner, size = (band.start, *[0] * (self.ndim - 1)), (band.stop - band.start, *space[1:])
+            out.reshape(-1, *space)[:, band] = self.window(index, corner, size)
             release(out)
         return out
-
-    def _part(self, index: int, where: tuple[Any, ...]) -> NDArray:
-        check_index(index, len(self))
-        array, place = self._array(), where if self._single else (index, *where)
-        with damage_named(self.name(index)):
-            samples = np.asarray(array[place])
-        return to_float(_channels_first(samples, self._channel_axis), self.name(index))
 
     def shape(self, index: int) -> tuple[int, ...]:
         check_index(index, len(self))
         return self._shape
 
     def name(self, index: int, epoch: int = 0) -> str:
-        check_index(index, len(self))
         return self._label if self._single else f"{self._label}[{index}]"
 
     def describe(self) -> dict[str, Any]:
@@ -160,17 +162,9 @@ class StackedSource(StoredSource):
             "kind": self.kind,
             "signals": len(self),
             "shape": list(self._shape),
-            "type": np.dtype(self._array().dtype).name,
+            "type": self._dtype.name,
             "content": file_fingerprint(self._files()),
         }
-
-    def _files(self) -> list[Path]:
-        return [self.path]
-
-
-def _channels_first(samples: NDArray, axis: int | None) -> NDArray:
-    """A signal as it is stored, or a part of it, with its channels ahead; `axis` is where they lie, if there are any."""
-    return samples if axis is None else np.moveaxis(samples, axis, 0)
 
 
 class MappedFile:
@@ -192,66 +186,7 @@ class MappedFile:
         return self._map().view(np.ndarray)
 
     def __getitem__(self, place: Any) -> NDArray:
-        return np.array(self.map()[place])
-
-
-class ChunkedArray:
-    """An array in chunks, of which those that a part meets are read and unpacked one by one, and kept for a while.
-
-    Parameters
-    ----------
-    shape, chunks : tuple of int
-        Sides of the array and of what is packed together.
-    dtype : dtype
-    fill : number
-        Samples of chunks that are not stored.
-    load : callable
-        Samples of a whole chunk by its number along each axis; None where it is not stored.
-    """
-
-    def __init__(
-        self, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: np.dtype, fill: Any,
-        load: Callable[[tuple[int, ...]], NDArray[Any] | None],
-    ) -> None:  # fmt: skip
-        self.shape, self.chunks, self.dtype, self.fill, self.load = shape, chunks, dtype, fill, load
-        self._recent = Cache(_RECENT)
-
-    def __getitem__(self, place: Any) -> NDArray[Any]:
-        given = list(place) if isinstance(place, tuple) else [place]
-        if Ellipsis in given:
-            here = given.index(Ellipsis)
-            given[here : here + 1] = [slice(None)] * (len(self.shape) - len(given) + 1)
-        given += [slice(None)] * (len(self.shape) - len(given))
-        met = [range(side)[one] for side, one in zip(self.shape, given, strict=True)]
-        spans = [range(one, one + 1) if isinstance(one, int) else one for one in met]
-        out = np.full([len(span) for span in spans], self.fill, self.dtype)
-        ends = zip(spans, self.chunks, strict=True)
-        for number in product(*(range(span.start // side, -(-span.stop // side)) for span, side in ends)):
-            chunk = self._recent.get(number, partial(self.load, number))
-            if chunk is None:
-                continue
-            begins = [n * side for n, side in zip(number, self.chunks, strict=True)]
-            pairs = list(zip(spans, begins, strict=True))
-            part = chunk[tuple(slice(max(span.start - at, 0), max(span.stop - at, 0)) for span, at in pairs)]
-            corner = [max(at - span.start, 0) for span, at in pairs]
-            out[tuple(slice(at, at + side) for at, side in zip(corner, part.shape, strict=True))] = part
-        return out[tuple(0 if isinstance(one, int) else slice(None) for one in met)]
-
-
-def unpacked(codec: str, packed: bytes, room: int) -> bytes:
-    """Bytes that a codec packed; raises ValueError rather than take more than `room` for them."""
-    import imagecodecs  # large, and only for packed chunks
-
-    decode = getattr(
-        imagecodecs, f"{'deflate' if codec == 'zlib' else codec}_decode"
-    )  # deflate's own library is quicker
-    try:
-        content: bytes = decode(packed, out=room + 1, **({"header": True} if codec == "lz4" else {}))
-    except RuntimeError as error:
-        raise ValueError(f"one of its chunks does not unpack into the {room:,} bytes of a chunk: {error}") from error
-    if len(content) > room:
-        raise ValueError(f"one of its chunks does not unpack into the {room:,} bytes of a chunk: it holds more")
-    return content
+        return self.map()[place]
 
 
 class NpySource(StackedSource):
@@ -318,7 +253,7 @@ class TiffSource(StackedSource):
 
 
 class _Pages:
-    """Pages of a TIFF file as an array (n, height, width) that is read by its first index."""
+    """Pages of a TIFF file as an array (n, height, width), decoded one by one."""
 
     def __init__(self, path: Path) -> None:
         self._file = tifffile.TiffFile(path)
@@ -331,38 +266,15 @@ class _Pages:
         self.chunks = (1, *first.shape)
         self._size = path.stat().st_size
 
-    def __getitem__(self, place: Any) -> NDArray:
-        index, *where = place if isinstance(place, tuple) else (place,)
-        if not isinstance(index, int | np.integer):
-            return np.stack([self[i] for i in range(self.shape[0])])[place]
+    def __getitem__(self, place: tuple[slice, slice, slice]) -> NDArray:
+        return np.stack([self._page(index)[place[1:]] for index in range(len(self._file.pages))[place[0]]])
+
+    def _page(self, index: int) -> NDArray:
         with self._lock:
-            page = self._file.pages[int(index)]
+            page = self._file.pages[index]
             if (page.shape, page.dtype) != (self.shape[1:], self.dtype):
                 raise ValueError(
                     f"page {index} is {page.shape} of {page.dtype}, the first {self.shape[1:]} of {self.dtype}"
                 )
             check_page(page, self._size)
-            samples = page.asarray()
-        return samples[tuple(where)] if where else samples
-
-
-def as_text(given: Any, name: str) -> str:
-    """The name of an array in a file, if it is a text; errors call the argument by `name`."""
-    if not isinstance(given, str):
-        raise TypeError(f"{name} must be a text, got {shown(given)}")
-    return given
-
-
-def chosen(name: str, names: list[str]) -> str:
-    """The only one of the arrays that a file holds; raises ValueError if there are more, or if one was named."""
-    listed = ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
-    if name:
-        raise ValueError(f"there is no array {name!r} in it; it holds {listed or 'none'}")
-    if len(names) != 1:
-        raise ValueError(f"name the array to read, as in FILE::NAME; it holds {listed or 'none'}")
-    return names[0]
-
-
-def _check_axes(size: Sequence[int], ndim: int) -> None:
-    if len(size) != ndim:
-        raise ValueError(f"size must have {ndim} entries, one for each axis of the signals, got {size}")
+            return page.asarray()

@@ -1,6 +1,7 @@
 """Batches of a source or an iterator: the order of every pass, reading ahead, and a place that can be taken up again."""
 
 import logging
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.arrays import as_plain
-from pointillist.data.damage import OnError, Skipped, check_on_error, nothing_usable
-from pointillist.data.sources.base import Source
+from pointillist.data.damage import OnError, note_skipped, nothing_usable
+from pointillist.data.sources.base import ArraySource, Source
 from pointillist.errors import UnreadableFileError, UnusableSignalError
 from pointillist.reprs import shown
 from pointillist.sampling import generator
@@ -25,8 +26,6 @@ log = logging.getLogger(__name__)
 Job = TypeVar("Job")
 Least = Callable[[NDArray], Sequence[int]]
 """A function that takes a signal and returns the size of the filters that must fit into it."""
-Attempt = NDArray | UnreadableFileError
-"""A signal, or why there is none."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,10 @@ class ReadBatch:
     skipped: list[str]
 
 
+Read = tuple[tuple[int, int], ReadBatch]
+"""The place behind a batch, epoch and offset, and the batch."""
+
+
 def read_batch(
     source: Source, unread: UnreadBatch, least: Least | None = None, on_error: OnError = "raise"
 ) -> ReadBatch:
@@ -69,33 +72,18 @@ def read_batch(
     on_error : {"raise", "skip"}
         Whether a damaged or useless signal raises `UnreadableFileError` or is left out.
     """
-    return gather([_attempt(source, unread.epoch, index, least) for index in unread.indices], on_error)
-
-
-def _attempt(source: Source, epoch: int, index: int, least: Least | None) -> Attempt:
-    try:
-        signal = source.read(index, epoch)
-    except UnreadableFileError as error:
-        return error
-    return judged(signal, least, source.name, index, epoch)
-
-
-def judged(signal: NDArray, least: Least | None, name: Callable[..., str], *which: int) -> Attempt:
-    """The signal, or the error that says why nothing can be learned from it; it is called ``name(*which)``."""
-    reason = why_unusable(signal, () if least is None else least(signal))
-    return signal if reason is None else UnusableSignalError(f"{name(*which)} {reason}")
-
-
-def gather(attempts: Sequence[Attempt], on_error: OnError) -> ReadBatch:
-    """Separate the signals from the errors, or raise the first error."""
     read = ReadBatch([], [])
-    for attempt in attempts:
-        if not isinstance(attempt, UnreadableFileError):
-            read.signals.append(attempt)
-        elif on_error == "raise":
-            raise attempt
-        else:
-            read.skipped.append(str(attempt))
+    for index in unread.indices:
+        try:
+            signal = source.read(index, unread.epoch)
+            reason = why_unusable(signal, () if least is None else least(signal))
+            if reason is not None:
+                raise UnusableSignalError(f"{source.name(index, unread.epoch)} {reason}")
+            read.signals.append(signal)
+        except UnreadableFileError as error:
+            if on_error == "raise":
+                raise
+            read.skipped.append(str(error))
     return read
 
 
@@ -118,8 +106,10 @@ def _ahead(jobs: Iterator[Callable[[], Job]], prefetch: int, threads: int) -> It
 
 
 @dataclass(eq=False)
-class BatchStream:
-    """Settings that the streams of sources and of iterators share, and a place as of the last batch handed out.
+class BatchStream(ABC):
+    """Batches of signals, pass after pass, read ahead in background threads, and a place as of the last one handed out.
+
+    A signal that cannot be used leaves its batch smaller; a batch of which nothing is left is passed over.
 
     Parameters
     ----------
@@ -145,9 +135,10 @@ class BatchStream:
     prefetch: int = 2
 
     def __post_init__(self) -> None:
-        check_on_error(self.on_error)
-        self.skipped = Skipped()
+        check_arguments(on_error=self.on_error)
+        self.skipped: dict[str, int] = {}
         self._epoch, self._offset = 0, 0
+        self._begun: Iterator[Read] | None = None
 
     def place(self) -> dict[str, Any]:
         """Place of the stream as of the last batch handed out: what JSON can hold, small whatever the source."""
@@ -156,15 +147,35 @@ class BatchStream:
     def go_to(self, place: dict[str, Any]) -> None:
         """Go on from a `place` that was taken before."""
         self._epoch, self._offset = int(place["epoch"]), int(place["offset"])
-        self.skipped = Skipped(place["skipped"])
+        self.skipped = dict(place["skipped"])
+
+    def first(self) -> list[NDArray]:
+        """Signals of the first batch to come that has any; it comes again when the stream is iterated over, read once."""
+        batches, looked_at = self._batches(), []
+        for place, read in batches:
+            looked_at.append((place, read))
+            if read.signals:
+                self._begun = chain(looked_at, batches)
+                return read.signals
+        raise nothing_usable(reason for _, read in looked_at for reason in read.skipped)
+
+    def __iter__(self) -> Iterator[list[NDArray]]:
+        """Batches of signals as the source gives them, from the place on."""
+        batches, self._begun = self._begun or self._batches(), None
+        for place, read in batches:
+            self._epoch, self._offset = place
+            note_skipped(self.skipped, read.skipped)
+            if read.signals:
+                yield read.signals
+
+    @abstractmethod
+    def _batches(self) -> Iterator[Read]:
+        """Batches from the place on, with the places behind them."""
 
 
 @dataclass(eq=False)
 class Stream(BatchStream):
-    """Batches of a source, pass after pass, read ahead in background threads.
-
-    Which signals make up a batch depends on the seed, the epoch and the batch size only. A signal that cannot be used leaves
-    its batch smaller; a batch of which nothing is left is passed over. Iterating goes on from `place`.
+    """Batches of a source. Which signals make up one depends on the seed, the epoch and the batch size only.
 
     Parameters
     ----------
@@ -187,7 +198,6 @@ class Stream(BatchStream):
         super().__post_init__()
         if len(self.source) == 0:
             raise ValueError("the source is empty: give at least one signal")
-        self._looked_at: dict[tuple[int, int], Attempt] = {}
 
     @property
     def exact(self) -> bool:
@@ -196,51 +206,28 @@ class Stream(BatchStream):
 
     def unread(self) -> Iterator[UnreadBatch]:
         """Yield the batches to come, unread; whoever reads one calls `hand_out` for it."""
-        offset = self._offset
-        count = len(self.source)
+        self._begun = None
+        offset, count = self._offset, len(self.source)
         for epoch in range(self._epoch, self.n_epochs):
             order = generator(self.seed, epoch, 2).permutation(count) if self.shuffle else np.arange(count)
-            while offset < count:
-                chosen = order[offset : offset + self.batch_size]
-                yield UnreadBatch(epoch, offset, tuple(chosen.tolist()))
-                offset += self.batch_size
+            for first in range(offset, count, self.batch_size):
+                yield UnreadBatch(epoch, first, tuple(order[first : first + self.batch_size].tolist()))
             offset = 0
 
-    def first(self) -> list[NDArray]:
-        """Signals of the first batch to come that has any, kept until it is handed out, so that nothing is read twice."""
-        reasons: list[str] = []
-        for unread in self.unread():
-            attempts = [_attempt(self.source, unread.epoch, index, self.least) for index in unread.indices]
-            self._looked_at.update(zip(((unread.epoch, index) for index in unread.indices), attempts, strict=True))
-            read = gather(attempts, self.on_error)
-            if read.signals:
-                return read.signals
-            reasons += read.skipped
-        raise nothing_usable(reasons)
-
-    def hand_out(self, unread: UnreadBatch, read: ReadBatch) -> list[NDArray]:
+    def hand_out(self, unread: UnreadBatch, read: ReadBatch) -> None:
         """Note that a batch is in the learner's hands, and warn of what was left out for the first time."""
-        self.skipped.note(read.skipped)
-        for index in unread.indices:
-            self._looked_at.pop((unread.epoch, index), None)
+        note_skipped(self.skipped, read.skipped)
+        self._epoch, self._offset = self._behind(unread)
+
+    def _behind(self, unread: UnreadBatch) -> tuple[int, int]:
         end = unread.offset + len(unread.indices)
-        self._epoch, self._offset = (unread.epoch, end) if end < len(self.source) else (unread.epoch + 1, 0)
-        return read.signals
+        return (unread.epoch, end) if end < len(self.source) else (unread.epoch + 1, 0)
 
-    def __iter__(self) -> Iterator[list[NDArray]]:
-        """Batches of signals as the source gives them."""
-        jobs = (partial(self._read, unread) for unread in self.unread())
-        for unread, attempts in _ahead(jobs, self.prefetch, self.threads):
-            signals = self.hand_out(unread, gather(attempts, self.on_error))
-            if signals:
-                yield signals
+    def _batches(self) -> Iterator[Read]:
+        return _ahead((partial(self._read, unread) for unread in self.unread()), self.prefetch, self.threads)
 
-    def _read(self, unread: UnreadBatch) -> tuple[UnreadBatch, list[Attempt]]:
-        attempts = []
-        for index in unread.indices:
-            found = self._looked_at.pop((unread.epoch, index), None)
-            attempts.append(_attempt(self.source, unread.epoch, index, self.least) if found is None else found)
-        return unread, attempts
+    def _read(self, unread: UnreadBatch) -> Read:
+        return self._behind(unread), read_batch(self.source, unread, self.least, self.on_error)
 
 
 class IteratorSource:
@@ -283,23 +270,15 @@ class IteratorSource:
 
     def __iter__(self) -> Iterator[NDArray]:
         for item in self._iterable:
-            array = _as_array(item)
-            if self._batched:
-                yield from array
-            else:
-                yield array
+            first = item[0] if isinstance(item, tuple | list) and len(item) and np.ndim(item[0]) > 0 else item
+            # A tensor that lives on a device does not turn into an array by itself.
+            array = as_plain(first.detach().cpu() if hasattr(first, "detach") else first, "X")
+            if array.ndim == 0:
+                raise ValueError(f"X must give signals ([channels,] *space) one after the other, got {shown(item)}")
+            yield from array if self._batched else [array]
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "iterator", "type": type(self._iterable).__name__}
-
-
-def _as_array(item: Any) -> NDArray:
-    first = item[0] if isinstance(item, tuple | list) and len(item) and np.ndim(item[0]) > 0 else item
-    # A tensor that lives on a device does not turn into an array by itself.
-    array = as_plain(first.detach().cpu() if hasattr(first, "detach") else first, "X")
-    if array.ndim == 0:
-        raise ValueError(f"X must give signals ([channels,] *space) one after the other, got {shown(item)}")
-    return array
 
 
 @dataclass(eq=False)
@@ -322,7 +301,6 @@ class IteratorStream(BatchStream):
         super().__post_init__()
         if self.n_epochs > 1 and self.source.once:
             raise ValueError(f"n_epochs must be 1 for signals that come only once, got {self.n_epochs}")
-        self._begun: Iterator[list[NDArray]] | None = None
 
     def go_to(self, place: dict[str, Any]) -> None:
         """Pass over what had been handed out when `place` was taken."""
@@ -333,35 +311,19 @@ class IteratorStream(BatchStream):
                 self._offset,
             )
 
-    def first(self) -> list[NDArray]:
-        """Signals of the first batch, which comes again when the stream is iterated over."""
-        batches = iter(self)
-        first = next(batches, None)
-        if first is None:
-            raise nothing_usable(self.skipped)
-        self._begun = chain([first], batches)
-        return first
-
-    def __iter__(self) -> Iterator[list[NDArray]]:
-        """Batches of signals as the iterator gives them."""
-        return self._batches() if self._begun is None else self._begun
-
-    def _batches(self) -> Iterator[list[NDArray]]:
+    def _batches(self) -> Iterator[Read]:
+        offset = self._offset
         for epoch in range(self._epoch, self.n_epochs):
-            signals = islice(iter(self.source), self._offset, None)
+            signals = islice(iter(self.source), offset, None)
             jobs = repeat(lambda signals=signals: list(islice(signals, self.batch_size)))
             for items in _ahead(jobs, self.prefetch, 1):
                 if not items:
                     break
-                self._offset += len(items)
-                read = gather([judged(item, self.least, self._name) for item in items], self.on_error)
-                self.skipped.note(read.skipped)
-                if read.signals:
-                    yield read.signals
-            self._epoch, self._offset = epoch + 1, 0
-
-    def _name(self) -> str:
-        return f"a signal of the iterator, around number {self._offset},"
+                taken = ArraySource(items, f"X[{offset}:]")
+                offset += len(items)
+                unread = UnreadBatch(epoch, 0, tuple(range(len(items))))
+                yield (epoch, offset), read_batch(taken, unread, self.least, self.on_error)
+            offset = 0
 
 
 def make_stream(

@@ -9,29 +9,30 @@ from __future__ import annotations
 import csv
 import logging
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import prod
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.arrays import LARGE, scratch_file
-from pointillist.data.sources.derived import Cache
-from pointillist.data.sources.stacks import StackedSource, as_text
+from pointillist.data.sources.base import Cache
+from pointillist.data.sources.stacks import StackedSource
 from pointillist.reprs import shown
 from pointillist.storage import check_regular, stamp
-from pointillist.validation import check_arguments, check_index
+from pointillist.validation import check_arguments
 
 logger = logging.getLogger(__name__)
 
 _LOOKED_AT = 100
 """Lines by which it is decided what a table is written in."""
 _LONGEST = 2**22
-"""Characters of a line, and of lines that are turned to numbers together; a longer line is no line of a table."""
+"""Characters of a line; a longer line is no line of a table."""
 _MISSING = re.compile(r'\s*(?:na|n/a|nan|null|none|\?|-|"")?\s*', re.IGNORECASE)
 _TIMES = frozenset(("time", "times", "t", "timestamp", "timestamps"))
 _COUNTS = frozenset(("index", "sample", "samples"))
@@ -47,17 +48,17 @@ _JUMP = 1.9
 _EVENTS = frozenset(("signal", "filter", "amplitude"))
 """Names of columns that tables of events have, as this package writes them."""
 _RECENT = Cache(2**24)
-"""Samples of small tables that were read last; those that are needed again later are read again."""
+"""Small tables that were read last; those that are needed again later are read again."""
 
 
 class TableSource(StackedSource):
     """A table in text, ``.csv`` or ``.tsv``: a line for each moment, a column for each signal or channel.
 
     The delimiter (a tab, ``;`` or ``,``, otherwise white space) is found, and a decimal comma where another delimiter is
-    used. A first line of names is optional. Lines that begin with ``#`` are passed over. Empty cells, and ``NA`` or ``NaN``,
-    are samples that were not seen. A first column that is called ``time`` (``t``, ``seconds``, ``time [ms]``, ...) must
-    count evenly and gives the sampling rate; one that is called ``index`` or ``sample``, or that has no name and
-    counts evenly, is left out.
+    used. A first line of names is optional; names may be numbers that count the columns from 0, as pandas writes them.
+    Lines that begin with ``#`` are passed over. Empty cells, and ``NA`` or ``NaN``, are samples that were not seen. A first
+    column that is called ``time`` (``t``, ``seconds``, ``time [ms]``, ...) must count evenly and gives the sampling rate;
+    one that is called ``index`` or ``sample``, or that has no name and counts evenly, is left out.
 
     Parameters
     ----------
@@ -91,100 +92,41 @@ class TableSource(StackedSource):
     kind: ClassVar[str] = "table"
 
     def __init__(self, path: str | Path, column: str = "", *, channels: bool = False) -> None:
-        check_arguments(channels=channels)
-        self._channels = channels
-        self.inside = as_text(column, "column")
+        check_arguments(column=column, channels=channels)
+        self.inside, self._channels = column, channels
         super().__init__(path, 1, channel_axis=-1 if channels else None)
+        self.windowed = self._opened is not None
+        if self.sampling_rate is not None:
+            logger.info("%s: its first column says that a second has %g samples", path, self.sampling_rate)
+        elif self._left_out is not None:
+            called = f", {self._left_out}," if self._left_out else ""
+            logger.warning("%s: its first column%s counts evenly and is left out", path, called)
 
-    def _open(self) -> _Columns:
-        return _Columns(self.path, self.inside, self._channels)
+    def _open(self) -> Table:
+        return read_table(self.path)
 
-    @property
-    def windowed(self) -> bool:  # type: ignore[override]
-        """True if windows are read without the whole table: of large ones, which are kept in a temporary file."""
-        return prod(self._array().shape) >= LARGE
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self._array().names
-
-    @property
-    def sampling_rate(self) -> float | None:
-        return self._array().sampling_rate
+    def _array(self) -> NDArray[np.float32]:
+        """Samples, (samples, channels), (columns, samples) or (samples,); small tables are read again if they are gone."""
+        table = self._opened or _RECENT.get((self.path, stamp(self.path)), self._open)
+        self._opened = table if table.samples.size >= LARGE else None
+        place = _place(self.inside, table)
+        self.names, self.sampling_rate, self._left_out = table.names[place], table.sampling_rate, table.left_out
+        samples = table.samples[:, place]
+        if self._channels:
+            return samples
+        return samples[:, 0] if samples.shape[1] == 1 else samples.T
 
     @property
     def sampling_rates(self) -> frozenset[float]:
         return frozenset() if self.sampling_rate is None else frozenset((self.sampling_rate,))
 
     def name(self, index: int, epoch: int = 0) -> str:
-        check_index(index, len(self))
         if self._single or not self.names:
             return super().name(index, epoch)
         return f"{self._label}::{self.names[index]}"
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         return {**super().describe(), "column": self.inside}
-
-
-class _Columns:
-    """The samples of a table as an array: (samples, channels), or (columns, samples), or (samples,) of its only column.
-
-    Large ones are kept in a temporary file, and a few small ones in memory; others are read again.
-    """
-
-    dtype = np.dtype(np.float32)
-
-    def __init__(self, path: Path, column: str, channels: bool) -> None:
-        self._path, self._column, self._channels = path, column, channels
-        table = read_table(path)
-        self._place = _place(column, table)
-        self.names = table.names[self._place]
-        self.sampling_rate = table.sampling_rate
-        samples = self._arranged(table)
-        self.shape = samples.shape
-        self._large = samples if samples.size >= LARGE else None
-        if self._large is None:
-            _RECENT.get(self._key, lambda: samples)
-        if table.sampling_rate is not None:
-            logger.info("%s: its first column says that a second has %g samples", path, table.sampling_rate)
-        elif table.left_out is not None:
-            called = f", {table.left_out}," if table.left_out else ""
-            logger.warning("%s: its first column%s counts evenly and is left out", path, called)
-
-    @property
-    def _key(self) -> Hashable:
-        return self._path, self._column, self._channels, stamp(self._path)
-
-    def _arranged(self, table: Table) -> NDArray[np.float32]:
-        samples = table.samples
-        if self._column:
-            samples = np.array(samples[:, self._place])  # a view would keep all columns in memory
-        if self._channels:
-            return samples
-        return samples[:, 0] if samples.shape[1] == 1 else samples.T
-
-    def __getitem__(self, place: Any) -> NDArray[np.float32]:
-        samples = self._large
-        if samples is None:
-            samples = _RECENT.get(self._key, lambda: self._arranged(read_table(self._path)))
-        if samples.shape != self.shape:
-            raise ValueError(f"it has changed since it was opened: it was {self.shape} and is {samples.shape}")
-        return np.array(samples[place])
-
-
-def _place(column: str, table: Table) -> slice:
-    """The column of that name or number from 1; all of them for none."""
-    if not column:
-        return slice(None)
-    columns = table.samples.shape[1]
-    if table.names.count(column) == 1:
-        place = table.names.index(column)
-        return slice(place, place + 1)
-    if column.isdecimal() and 1 <= int(column) <= columns:
-        return slice(int(column) - 1, int(column))
-    known = ", ".join(shown(name) for name in table.names[:20]) if any(table.names) else f"1 to {columns}"
-    many = "several columns" if column in table.names else "no column"
-    raise ValueError(f"it has {many} called {shown(column)}: give a number from 1 to {columns}, or one of {known}")
 
 
 @dataclass(frozen=True)
@@ -208,34 +150,42 @@ class Table:
     sampling_rate: float | None
     left_out: str | None
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the samples."""
+        return self.samples.nbytes
+
+
+def _place(column: str, table: Table) -> slice:
+    """The column of that name or number from 1; all of them for none."""
+    if not column:
+        return slice(None)
+    columns = table.samples.shape[1]
+    if table.names.count(column) == 1:
+        place = table.names.index(column)
+    elif column.isdecimal() and 1 <= int(column) <= columns:
+        place = int(column) - 1
+    else:
+        known = ", ".join(shown(name) for name in table.names[:20]) if any(table.names) else f"1 to {columns}"
+        many = "several columns" if column in table.names else "no column"
+        raise ValueError(f"it has {many} called {shown(column)}: give a number from 1 to {columns}, or one of {known}")
+    return slice(place, place + 1)
+
 
 def read_table(path: Path) -> Table:
     """Read a table; raises ValueError with the line and what is wrong there, without the name of the file."""
     check_regular(path, "table")
     head = _head(path)
-    first = int(head.timed)
-    pieces: list[NDArray[np.float32]] = []
-    times: list[NDArray[np.float64]] = []
-    numbers: list[NDArray[np.int64]] = []
-    for at, lines in _pieces(path, head):
-        values = _values(at, lines, head)
-        numbers.append(np.array(at))
-        if head.padded:
-            if len(wrong := np.flatnonzero(~np.isnan(values[:, -1]))):
-                raise ValueError(f"line {at[int(wrong[0])]} has one column more than the lines before it")
-            values = values[:, :-1]
-        times.append(values[:, 0].copy())
-        with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as such
-            pieces.append(values[:, first:].astype(np.float32))
-    shape = (sum(map(len, pieces)), pieces[0].shape[1])
+    values, numbers = _values(path, head)
+    shape = (len(values), head.columns - head.timed)
     samples = scratch_file(shape, np.float32) if prod(shape) >= LARGE else np.empty(shape, np.float32)
-    np.concatenate(pieces, out=samples)
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as such
+        samples[...] = values[:, int(head.timed) :]
     samples.flags.writeable = False
     if not head.timed:
         return Table(samples, head.names, None, None)
     left_out = "".join(head.names[:1])
-    rate = _rate(np.concatenate(times), np.concatenate(numbers), head.unit, guessed=not left_out)
-    return Table(samples, head.names[1:], rate, left_out)
+    return Table(samples, head.names[1:], _rate(values[:, 0], numbers, head.unit, guessed=not left_out), left_out)
 
 
 @dataclass(frozen=True)
@@ -248,7 +198,7 @@ class _Head:
     names: tuple[str, ...]  # of the columns, that of times among them; empty where the table has no line of names
     first_line: int  # number of the first line that holds numbers
     columns: int  # cells of each line
-    padded: bool  # a delimiter ends each line, so that the last cell is always empty
+    padded: bool  # a delimiter ends each line
     timed: bool  # the first column holds times, or counts samples
     unit: float | None  # seconds that one stands for in the column of times; None where that is not known
 
@@ -265,21 +215,23 @@ def _head(path: Path) -> _Head:
         raise ValueError("it is empty: it holds no line of numbers")
     delimiter = next((mark for mark in "\t;," if 2 * sum(mark in line for _, line in lines) >= len(lines)), None)
     rows = [_cells(line, delimiter) for _, line in lines]
-    named = _names_columns(rows[0])
-    body = rows[1:] if named else rows
+    named = _names_columns(rows)
+    body = rows[named:]
     if not body:
         raise ValueError("it holds a line of names, but no numbers")
-    columns = len(body[0])
     names = tuple(cell.strip() for cell in rows[0]) if named else ()
+    if any(_number_in(name) is not None for name in names):
+        logger.warning("%s: its first line is taken for names of columns: %s", path, ", ".join(names[:20]))
+    columns = len(body[0])
     padded = columns > 1 and not any(row[-1].strip() for row in body) and not any(names[columns - 1 :])
-    if named:
-        names = names[: columns - 1] if padded else names
-        if len(names) != columns - padded:
-            raise ValueError(f"line {lines[0][0]} names {len(names)} columns, line {lines[1][0]} has {columns}")
+    columns -= padded
+    names = names[:columns] if padded else names
+    if named and len(names) != columns:
+        raise ValueError(f"line {lines[0][0]} names {len(names)} columns, line {lines[1][0]} has {columns}")
     if set(names) >= _EVENTS:
         raise ValueError("it is a table of events, as encode --events writes it: give the recording itself")
     comma = delimiter != "," and not any("." in cell for row in body for cell in row)
-    timed, unit = _times(names, [row[0] for row in body]) if columns - padded > 1 else (False, None)
+    timed, unit = _times(names, body) if columns > 1 else (False, None)
     return _Head(encoding, delimiter, comma, names, lines[named][0], columns, padded, timed, unit)
 
 
@@ -305,44 +257,35 @@ def _lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
                 yield number, line.rstrip("\n")
 
 
-def _pieces(path: Path, head: _Head) -> Iterator[tuple[list[int], list[str]]]:
-    """Yield the numbers of some lines, and these lines."""
-    numbers: list[int] = []
-    lines: list[str] = []
-    held = 0
-    for number, line in _lines(path, head.encoding):
-        if number < head.first_line:
-            continue
-        numbers.append(number)
-        lines.append(line)
-        held += len(line)
-        if held >= _LONGEST:
-            yield numbers, lines
-            numbers, lines, held = [], [], 0
-    if lines:
-        yield numbers, lines
+def _values(path: Path, head: _Head) -> tuple[NDArray[np.float64], Sequence[int]]:
+    """The numbers of a table, (lines, columns), and of its lines; raises where one has other columns, or no number."""
+    numbers = array("q")
 
+    def body() -> Iterator[str]:
+        del numbers[:]
+        for number, line in _lines(path, head.encoding):
+            if number >= head.first_line:
+                numbers.append(number)
+                line = line.removesuffix(head.delimiter or "") if head.padded else line
+                yield line.replace(",", ".") if head.comma else line
 
-def _values(numbers: list[int], lines: list[str], head: _Head) -> NDArray[np.float64]:
-    """The numbers of some lines, (lines, columns); raises where a line has other columns or a cell holds no number."""
-    plain = [line.replace(",", ".") for line in lines] if head.comma else lines
     try:
-        found = np.loadtxt(plain, np.float64, comments=None, delimiter=head.delimiter, quotechar='"', ndmin=2)
-    except ValueError:  # for empty cells too
-        found = np.empty(())
-    if found.shape == (len(lines), head.columns):
-        return found
-    found = np.empty((len(lines), head.columns))
-    for row, (number, line) in enumerate(zip(numbers, plain, strict=True)):
+        found = np.loadtxt(body(), np.float64, comments=None, delimiter=head.delimiter, quotechar='"', ndmin=2)
+        if found.shape == (len(numbers), head.columns):
+            return found, numbers
+    except ValueError as error:  # for empty cells too
+        logger.debug("%s is read cell by cell: %s", path, error)
+    samples = array("d")
+    for line in body():
         cells = _cells(line, head.delimiter)
         if len(cells) != head.columns:
             words = "column" if len(cells) == 1 else "columns"
-            raise ValueError(f"line {number} has {len(cells)} {words}, the lines before it have {head.columns}")
+            raise ValueError(f"line {numbers[-1]} has {len(cells)} {words}, the lines before it have {head.columns}")
         try:
-            found[row] = list(map(float, cells))
+            samples.extend(list(map(float, cells)))
         except ValueError:
-            found[row] = [_number(head, number, column, cell) for column, cell in enumerate(cells)]
-    return found
+            samples.extend([_number(head, numbers[-1], column, cell) for column, cell in enumerate(cells)])
+    return np.frombuffer(samples).reshape(-1, head.columns), numbers
 
 
 def _number(head: _Head, line: int, column: int, cell: str) -> float:
@@ -356,19 +299,19 @@ def _number(head: _Head, line: int, column: int, cell: str) -> float:
         raise ValueError(f"line {line}, column {column + 1}{called}: {shown(cell)} is no number; {advice}") from None
 
 
-def _rate(times: NDArray[np.float64], numbers: NDArray[np.int64], unit: float | None, *, guessed: bool) -> float | None:
+def _rate(times: NDArray[np.float64], numbers: Sequence[int], unit: float | None, *, guessed: bool) -> float | None:
     """Samples in a second; raises ValueError where times are missing, turn back or jump."""
     hint = "; if it holds no times, a first line of names says so" if guessed else ""
     if not np.all(np.isfinite(times)):
-        raise ValueError(f"line {numbers[np.argmin(np.isfinite(times))]} has no time in its first column")
+        raise ValueError(f"line {numbers[int(np.argmin(np.isfinite(times)))]} has no time in its first column")
+    if len(times) == 1:
+        return None
     steps = np.diff(times)
     if np.any(steps < 0):
-        number = numbers[np.argmax(steps < 0) + 1]
+        number = numbers[int(np.argmax(steps < 0)) + 1]
         raise ValueError(f"line {number}: the time in its first column is before that of the line before it{hint}")
-    if len(steps) == 0:
-        return None
     widest = int(np.argmax(steps))
-    others = float(times[-1] - times[0] - steps[widest]) / max(len(steps) - 1, 1)
+    others = (np.sum(steps) - steps[widest]) / max(len(steps) - 1, 1)
     # Times that are rounded so coarsely that some are equal also have steps as wide as the rounding.
     if len(steps) > 1 and steps[widest] > _JUMP * others and np.min(steps) > 0:
         raise ValueError(
@@ -385,7 +328,7 @@ def _cells(line: str, delimiter: str | None) -> list[str]:
     return line.split() if delimiter is None else next(csv.reader([line], delimiter=delimiter))
 
 
-def _as_number(cell: str) -> float | None:
+def _number_in(cell: str) -> float | None:
     """The number in a cell with a decimal point or comma; None where there is none."""
     try:
         return float(cell.replace(",", "."))
@@ -393,26 +336,35 @@ def _as_number(cell: str) -> float | None:
         return None
 
 
-def _names_columns(cells: Sequence[str]) -> bool:
-    """True if the first line of a table holds names rather than numbers."""
-    if any(not _MISSING.fullmatch(cell) and _as_number(cell) is None for cell in cells):
-        return _as_number(cells[0]) is None
-    counted = [str(number) for number in range(len(cells) - 1)]
-    return len(cells) > 1 and not cells[0].strip() and [cell.strip() for cell in cells[1:]] == counted
+def _names_columns(rows: Sequence[Sequence[str]]) -> bool:
+    """True if the first line of a table holds names: a text among them, or numbers that count the columns from 0."""
+    cells = [cell.strip() for cell in rows[0]]
+    if any(not _MISSING.fullmatch(cell) and _number_in(cell) is None for cell in cells):
+        return True
+    columns = cells if cells[0] else cells[1:]  # as pandas writes a table with its index
+    if len(rows) == 1 or columns != [str(number) for number in range(len(columns))] or _counts_evenly(rows):
+        return False
+    fractions = any("." in cell or "," in cell for row in rows for cell in row)  # two whole numbers may be samples
+    return len(cells) > (1 if fractions or columns != cells else 2)
 
 
-def _times(names: Sequence[str], cells: Sequence[str]) -> tuple[bool, float | None]:
-    """True if the first column holds times or counts samples, and the seconds that one stands for."""
-    if names and names[0] and not names[0].startswith("Unnamed"):  # as pandas names an index
-        words = re.findall(r"[^\W\d_]+", names[0].casefold())
-        if words and set(words) <= _COUNTS:
-            return True, None
-        known = [_UNITS[word] for word in words if word in _UNITS]
-        timed = bool(words) and all(word in _TIMES or word in _UNITS for word in words) and words != ["s"]
-        return timed, known[-1] if known else 1.0
-    values = [_as_number(cell) for cell in cells]
+def _counts_evenly(rows: Sequence[Sequence[str]]) -> bool:
+    """True if the first cells of three lines or more are numbers that grow by equal steps, or by nearly equal ones."""
+    values = [_number_in(row[0]) for row in rows]
     if len(values) < 3 or None in values:
-        return False, None
+        return False
     steps = np.diff(np.array(values, np.float64))
     allowed = 1e-3 if len(steps) < 20 else 0.6  # of a step: few count evenly, many may be rounded
-    return bool(np.all(steps > 0) and np.ptp(steps) <= allowed * np.max(steps)), None
+    return bool(np.all(steps > 0) and np.ptp(steps) <= allowed * np.max(steps))
+
+
+def _times(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[bool, float | None]:
+    """True if the first column holds times or counts samples, and the seconds that one stands for."""
+    if not names or not names[0] or names[0].startswith("Unnamed"):  # as pandas names an index
+        return _counts_evenly(rows), None
+    words = re.findall(r"[^\W\d_]+", names[0].casefold())
+    if words and set(words) <= _COUNTS:
+        return True, None
+    known = [_UNITS[word] for word in words if word in _UNITS]
+    timed = bool(words) and all(word in _TIMES or word in _UNITS for word in words) and words != ["s"]
+    return timed, known[-1] if known else 1.0
