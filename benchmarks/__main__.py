@@ -13,8 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks import measure
 from benchmarks.context import Context, parser
 from benchmarks.tables import Findings
-from pointillist.plot.blocks import Page, Section
-from pointillist.plot.page import write_page
+from pointillist.plot.page import Page, Section, write_page
 
 LONG_EXPERIMENTS = ("memory", "growth", "map", "certificate", "patches", "sampling")
 """Minutes to an hour each: only when they are named."""

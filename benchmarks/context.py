@@ -10,14 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from paper.plain import to_plain
 from rich.console import Console
 from rich.table import Table as RichTable
 
 from benchmarks.inputs import Inputs
 from benchmarks.measure import PACKAGES
 from benchmarks.tables import Findings
-from pointillist.plot.blocks import Table, to_plain
-from pointillist.plot.page import cell_text, facts
+from pointillist.plot.page import Table, cell_text, facts
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ from benchmarks.context import Context
 from benchmarks.inputs import PENALTY
 from benchmarks.measure import in_turns, threads
 from benchmarks.tables import Findings, Table, chart
-from pointillist.plot.blocks import Chart
+from pointillist.plot.figures import Chart
 
 EXCESS = 1e-3
 LADDER = (0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01, 5e-3, 2e-3, 1e-3)

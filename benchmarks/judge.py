@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from paper.judging import Trajectory, follow, judge
 from paper.timing import first_at_most
 
-from pointillist.plot.blocks import Cell
+from pointillist.plot.page import Cell
 
 
 @dataclass

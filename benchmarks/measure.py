@@ -21,9 +21,9 @@ from typing import Any
 import joblib
 import numpy as np
 from numpy.typing import NDArray
+from paper.plain import to_plain
 from paper.timing import seconds
 
-from pointillist.plot.blocks import to_plain
 from pointillist.plot.page import peak_mb
 
 PACKAGES = ("pointillist", "numpy", "scipy", "numba", "scikit-learn", "scikit-image", "opencv-python-headless")

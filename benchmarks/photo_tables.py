@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.fills import BASELINE, OURS, Score
 from benchmarks.tables import Table
-from pointillist.plot.blocks import Cell
+from pointillist.plot.page import Cell
 
 ALLOWED = -0.3
 """Decibels that no picture should be more than below the biharmonic fill."""

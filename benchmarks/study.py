@@ -13,7 +13,7 @@ from benchmarks import judge
 from benchmarks.context import Context
 from benchmarks.inputs import FILTER_SIZE, PENALTY
 from benchmarks.tables import Findings, Table, chart
-from pointillist.plot.blocks import Chart
+from pointillist.plot.figures import Chart
 
 GRID: dict[str, tuple[Any, ...]] = {
     "learning": (0.2, 0.05),

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pointillist.plot import blocks
-from pointillist.plot.blocks import Cell, Chart, Curve
+from pointillist.plot import page
+from pointillist.plot.figures import Chart, Curve
+from pointillist.plot.page import Cell
 
 Curves = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 """Names of curves to their x and y."""
 
 
-class Table(blocks.Table):
+class Table(page.Table):
     """A table of a report whose rows are added one by one."""
 
     def __init__(self, title: str, columns: Sequence[str], note: str = "") -> None:

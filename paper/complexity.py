@@ -15,7 +15,8 @@ from paper.timing import exponent, shortest
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.statistics import CodedBatch, make_statistics
 from pointillist.dictionary.update import update_filters
-from pointillist.plot.blocks import Cell, Chart, Curve, SideBySide, Table, Text, Verdict
+from pointillist.plot.figures import Chart, Curve
+from pointillist.plot.page import Cell, SideBySide, Table, Text, Verdict
 from pointillist.sampling import Draws
 from pointillist.solvers import CoordinateDescent, SampledADMM
 

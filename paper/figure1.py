@@ -17,7 +17,8 @@ from paper.lab import Lab, Outcome, speed_verdict
 from paper.timing import first_at_most, shortest
 from pointillist.learners import BatchCSC, FilterUpdate
 from pointillist.parallel import effective_jobs
-from pointillist.plot.blocks import Block, Cell, Chart, Curve, SideBySide, Table, Text, Verdict
+from pointillist.plot.figures import Chart, Curve
+from pointillist.plot.page import Block, Cell, SideBySide, Table, Text, Verdict
 from pointillist.problem import Geometry, Problem, broadcast_penalty
 from pointillist.sampling import Draws, draw_sample
 from pointillist.solvers.admm import SampledOperator, make_system
@@ -110,7 +111,7 @@ def _chart(name: str, runs: dict[float, Learned], reference: Learned, clock: str
     def across(run: Learned) -> list[float]:
         return run.seconds if timed else [float(i) for i in range(1, len(run.seconds) + 1)]
 
-    curves = [Curve(f"p = {p:g}", across(run), run.objectives, f"r{i}") for i, (p, run) in enumerate(runs.items())]
+    curves = [Curve(f"p = {p:g}", across(run), run.objectives, f"c{i}") for i, (p, run) in enumerate(runs.items())]
     curves.append(Curve(FFT, across(reference), reference.objectives, "c1", "dashed"))
     title = f"{name[0].upper()}{name[1:]}, over {clock.rstrip('s')}s"
     return Chart(title, "seconds of learning" if timed else "iteration", "objective", curves, log_x=timed)

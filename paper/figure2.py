@@ -10,7 +10,8 @@ from paper.judging import Judgement, Trajectory, follow
 from paper.lab import Lab, Outcome, speed_verdict
 from paper.timing import first_at_most
 from pointillist.learners import FilterUpdate, OnlineCSC
-from pointillist.plot.blocks import Block, Cell, Chart, Curve, SideBySide, Table, Text, Verdict
+from pointillist.plot.figures import Chart, Curve
+from pointillist.plot.page import Block, Cell, SideBySide, Table, Text, Verdict
 from pointillist.sampling import Draws
 
 TITLE = "Fig. 2: online learning"

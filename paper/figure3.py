@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from paper.inputs import PENALTY
 from paper.judging import Judgement, judge
 from paper.lab import Lab, Outcome
-from pointillist.plot.blocks import Cell, Chart, Curve, SideBySide, Table, Text, Verdict
+from pointillist.plot.figures import Chart, Curve
+from pointillist.plot.page import Cell, SideBySide, Table, Text, Verdict
 
 TITLE = "Fig. 3: over-complete dictionaries"
 FEWER, BETTER = 0.08, 1.0

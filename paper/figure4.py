@@ -12,7 +12,7 @@ from paper.iterations import inpaint_by_admm
 from paper.judging import Trajectory, exact
 from paper.lab import Lab, Outcome, speed_verdict
 from pointillist.metrics import psnr
-from pointillist.plot.blocks import Cell, Compare, SideBySide, Table, Text, Verdict
+from pointillist.plot.page import Cell, Compare, SideBySide, Table, Text, Verdict
 from pointillist.plot.pictures import contrast_limits, image_picture, mosaic_picture
 from pointillist.restore import inpaint
 from pointillist.solvers.encoding import decode

@@ -6,7 +6,8 @@ from paper import rivals
 from paper.judging import Judgement, Trajectory
 from paper.lab import Lab, Outcome, speed_verdict
 from paper.timing import first_at_most
-from pointillist.plot.blocks import Cell, Chart, Curve, SideBySide, Table, Text, Verdict
+from pointillist.plot.figures import Chart, Curve
+from pointillist.plot.page import Cell, SideBySide, Table, Text, Verdict
 
 TITLE = "Fig. 5: more patches, mini-batches"
 STALLED = 0.25

@@ -9,7 +9,7 @@ from paper import rivals
 from paper.inputs import PENALTY, Inputs, Scale
 from paper.judging import Trajectory, follow, powers_of_two
 from pointillist.learners import FilterUpdate, OnlineCSC
-from pointillist.plot.blocks import Block, Verdict
+from pointillist.plot.page import Block, Verdict
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,22 @@ from typing import Any
 
 from paper.inputs import FULL, QUICK, Inputs
 from paper.lab import Lab, Outcome
+from paper.plain import from_plain, to_plain
 from paper.rivals import rival_words
-from pointillist.plot.blocks import Fact, Facts, NamedValues, Page, Section, Verdict, Verdicts, from_plain, to_plain
-from pointillist.plot.page import PACKAGES, fact_items, facts, installed, write_page
+from pointillist.plot.page import (
+    PACKAGES,
+    Fact,
+    Facts,
+    NamedValues,
+    Page,
+    Section,
+    Verdict,
+    Verdicts,
+    fact_items,
+    facts,
+    installed,
+    write_page,
+)
 
 FIGURES = ("fig1", "fig2", "fig3", "fig4", "fig5", "complexity")
 RESULTS, REPORT = "results.json", "report.html"

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from docs_heat import heat
 
-from pointillist.plot.blocks import Chart, from_plain
-from pointillist.plot.page import Names, cell_text, draw
+from pointillist.plot.figures import Chart, Curve
+from pointillist.plot.page import cell_text, draw, new_names
 
 RECORDS = Path(__file__).parents[1] / "docs" / "benchmarks"
 
@@ -88,7 +88,7 @@ def show(name: str) -> str:
     content = read(stem)
     if experiment:
         content["experiments"] = {experiment: content["experiments"][experiment]}
-    return record(content, Names(stem + experiment))
+    return record(content, new_names(stem + experiment))
 
 
 def read(stem: str) -> dict[str, Any]:
@@ -97,13 +97,13 @@ def read(stem: str) -> dict[str, Any]:
     return content
 
 
-def record(content: dict[str, Any], names: Names) -> str:
+def record(content: dict[str, Any], names: Callable[[], str]) -> str:
     """Markdown of one record: its tables and charts, then what was measured on what."""
     parts = []
     if "experiments" in content:
         for name, experiment in content["experiments"].items():
             parts.append(f"## {_TITLES.get(name, name.capitalize())}\n")
-            parts.append(side_by_side([from_plain(one) for one in experiment["charts"]], names))
+            parts.append(side_by_side([stored_chart(one) for one in experiment["charts"]], names))
             parts += [table(one) for one in experiment["tables"]]
             parts.append(maps(experiment.get("maps", []), names))
     else:
@@ -116,7 +116,13 @@ def record(content: dict[str, Any], names: Names) -> str:
 def chart_of(name: str) -> str:
     """The first chart of a record's first experiment."""
     (experiment, *_) = read(name)["experiments"].values()
-    return side_by_side([from_plain(experiment["charts"][0])], Names(f"{name}-first"))
+    return side_by_side([stored_chart(experiment["charts"][0])], new_names(f"{name}-first"))
+
+
+def stored_chart(content: dict[str, Any]) -> Chart:
+    """A chart of a record."""
+    curves = [Curve(**{name: value for name, value in one.items() if name != "kind"}) for one in content["curves"]]
+    return Chart(**{name: value for name, value in content.items() if name != "kind"} | {"curves": curves})
 
 
 def headlines() -> str:
@@ -147,7 +153,7 @@ def cell(headline: Headline, row: str, column: str) -> float:
     raise ValueError(f"{headline.record} has no table {headline.table!r} with a row {row!r}")
 
 
-def maps(contents: Sequence[dict[str, Any]], names: Names) -> str:
+def maps(contents: Sequence[dict[str, Any]], names: Callable[[], str]) -> str:
     """Heat maps one below the other, in one line so that Markdown leaves them alone."""
     drawn = "".join(heat(one, names()) for one in contents)
     return f'<div class="heat" markdown="0">{drawn}</div>\n' if drawn else ""
@@ -181,13 +187,13 @@ def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(text.replace("|", "\\|") for text in cells) + " |"
 
 
-def side_by_side(charts: Sequence[Chart], names: Names) -> str:
+def side_by_side(charts: Sequence[Chart], names: Callable[[], str]) -> str:
     """Charts beside each other where there is room, in one line so that Markdown leaves them alone."""
     drawn = "".join(chart(one, names) for one in charts)
     return f'<div class="charts" markdown="0">{drawn}</div>\n' if drawn else ""
 
 
-def chart(content: Chart, names: Names) -> str:
+def chart(content: Chart, names: Callable[[], str]) -> str:
     """A chart as the reports draw it, with whole words at its axes."""
     named = replace(content, x=_AXES.get(content.x, content.x), y=_AXES.get(content.y, content.y))
     named = replace(named, title=named.title[:1].upper() + named.title[1:])

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from pointillist.plot.charts import themed_svg
-from pointillist.plot.style import PAGE_COLOURS, new_figure
+from pointillist.plot.figures import PAGE_COLOURS, new_figure, themed_svg
 
 _AHEAD, _BEHIND = "c0", "c1"
 _FAINTEST, _STRONGEST = 0.08, 0.62

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 import pointillist as pt
 from pointillist.codes import SparseCodes
 from pointillist.plot import mosaic
-from pointillist.plot.style import BLUE, ORANGE, bare, new_figure, render, save_figure, tidy, title
+from pointillist.plot.figures import BLUE, ORANGE, bare, new_figure, render, save_figure, tidy, title
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 

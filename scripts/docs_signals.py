@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 import pointillist as pt
-from pointillist.plot.style import BLUE, FAINT, GRID, INK, ORANGE, new_figure, save_figure, tidy, title
+from pointillist.plot.figures import BLUE, FAINT, GRID, INK, ORANGE, new_figure, save_figure, tidy, title
 
 DOCS = Path(__file__).parents[1] / "docs"
 COLOURS = (BLUE, ORANGE)

@@ -168,7 +168,7 @@ _TABLE: dict[str, Rule] = {
     "as_frame channels debias deviations force fringe grey keep keep_seen nonnegative replace_unused": _FLAG,
     "resume return_details shuffle signs warm_start zero_mean": _FLAG,
     "batched recursive": replace(_FLAG, optional=True),
-    "batch_size check_every count height max_iter max_sweeps n_windows ndim tile validation_every width": _COUNT,
+    "batch_size check_every count height max_iter max_sweeps n_windows ndim scale tile validation_every width": _COUNT,
     "columns n n_epochs n_sweeps rank": replace(_COUNT, optional=True),
     "extra grow iterations left min_iter n_filters prefetch top warm_up": _NATURAL,
     "depth": replace(_NATURAL, optional=True),

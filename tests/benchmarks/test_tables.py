@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from benchmarks.context import Context
 from benchmarks.tables import Table, chart
-
-from pointillist.plot.blocks import from_plain
+from paper.plain import from_plain
 
 
 def test_rows_are_added_and_counted():

@@ -8,7 +8,8 @@ from PIL import Image
 
 from pointillist import OnlineCSC, contrast_normalise, photographs
 from pointillist.plot import Example, write_learning_report, write_page
-from pointillist.plot.blocks import Chart, Compare, Curve, Page, Section, SideBySide, Table, Text, Verdict, Verdicts
+from pointillist.plot.figures import Chart, Curve
+from pointillist.plot.page import Compare, Page, Section, SideBySide, Table, Text, Verdict, Verdicts
 from pointillist.plot.pictures import image_picture, mosaic_picture
 
 
@@ -51,7 +52,6 @@ def _claims(picture, filters):
         [
             Section("All", [Verdicts(verdicts, brief=True)]),
             Section("One", [Verdicts(verdicts), *blocks]),
-            Section("More", [Text("Folded words.")], folded=True),
         ],
     )
 

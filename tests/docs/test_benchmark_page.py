@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pointillist.plot.blocks import Chart, Curve
-from pointillist.plot.page import Names, cell_text
+from pointillist.plot.figures import Chart, Curve
+from pointillist.plot.page import cell_text, new_names
 
 ROOT = Path(__file__).parents[2]
 RECORDS = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))
@@ -33,7 +33,7 @@ def test_charts_are_drawn_in_one_line_with_their_legend(maker):
         Curve("ours", [0.1, 1.0, 10.0], [1.0, 0.1, 0.01]),
         Curve("SPORCO", [1.0, 9.0], [1.0, 0.5], "c1", "dashed"),
     ]
-    drawn = maker.side_by_side([Chart("t", "s", "excess", curves, log_x=True, log_y=True)], Names())
+    drawn = maker.side_by_side([Chart("t", "s", "excess", curves, log_x=True, log_y=True)], new_names())
     assert drawn.count("\n") == 1
     assert "ours: from 1 at 0.1 to 0.01 at 10." in drawn
     assert "T: excess against seconds." in drawn
@@ -92,6 +92,6 @@ def test_headlines_are_looked_up(maker):
 def test_maps_stand_below_the_tables_of_a_plain_record(maker):
     table = {"title": "T", "columns": ["case"], "rows": [["a"]]}
     drawn = {"title": "Lead", "x": "λ", "columns": ["1"], "rows": ["ours"], "values": [[3.0]], "note": ""}
-    made = maker.record({"title": "On a GPU", "tables": [table], "maps": [drawn]}, Names())
+    made = maker.record({"title": "On a GPU", "tables": [table], "maps": [drawn]}, new_names())
     assert made.index("**T**") < made.index('<div class="heat"')
-    assert "heat" not in maker.record({"title": "On a GPU", "tables": [table]}, Names())
+    assert "heat" not in maker.record({"title": "On a GPU", "tables": [table]}, new_names())

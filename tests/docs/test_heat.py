@@ -6,7 +6,7 @@ import pytest
 from benchmark_page import maps, record
 from docs_heat import describe, heat, opacity, times
 
-from pointillist.plot.page import Names
+from pointillist.plot.page import new_names
 
 MAP = {
     "title": "Lead <by> penalty",
@@ -45,9 +45,9 @@ def test_words_for_those_who_cannot_see_it():
 
 def test_maps_stand_on_the_page_of_their_record():
     experiment = {"tables": [], "charts": [], "maps": [MAP, MAP]}
-    page = record({"experiments": {"map": experiment}}, Names())
+    page = record({"experiments": {"map": experiment}}, new_names())
     assert page.count("<figure") == 2
     assert "## The map" in page
     labels = re.findall(r'id="(\w+)-', page)
     assert len(set(labels)) in (0, 2)
-    assert maps([], Names()) == ""
+    assert maps([], new_names()) == ""

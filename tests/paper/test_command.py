@@ -5,7 +5,7 @@ from paper.__main__ import main
 from paper.lab import Outcome
 
 from paper import report
-from pointillist.plot.blocks import Text, Verdict
+from pointillist.plot.page import Text, Verdict
 
 
 class Module:

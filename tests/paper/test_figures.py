@@ -6,9 +6,10 @@ from importlib import import_module
 import numpy as np
 import pytest
 from paper.judging import Judgement, Trajectory
+from paper.plain import to_plain
 
 from paper import complexity, figure1, figure2, figure3, figure4, figure5
-from pointillist.plot.blocks import Compare, Picture, Table, Text, to_plain
+from pointillist.plot.page import Compare, Picture, Table, Text
 
 
 @pytest.mark.parametrize("name", ["figure1", "figure2", "figure3", "figure4", "figure5", "complexity"])

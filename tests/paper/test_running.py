@@ -7,10 +7,10 @@ import pytest
 from paper.inputs import Inputs
 from paper.iterations import inpaint_by_admm
 from paper.judging import exact
+from paper.plain import to_plain
 from paper.report import Record, read_record
 
 from paper import figure3, redraw, reproduce, rivals
-from pointillist.plot.blocks import to_plain
 from pointillist.solvers.encoding import decode
 
 pytestmark = pytest.mark.usefixtures("tiny")

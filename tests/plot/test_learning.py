@@ -9,9 +9,9 @@ from PIL import Image
 
 from pointillist import BatchCSC, OnlineCSC, Robust
 from pointillist.plot import Example
-from pointillist.plot.blocks import Compare, Facts, Picture, SideBySide, Table, Trace
-from pointillist.plot.learning import learning_page
-from pointillist.plot.page import render_page
+from pointillist.plot.figures import Trace
+from pointillist.plot.page import Compare, Facts, Picture, SideBySide, Table, render_page
+from pointillist.plot.reports import learning_page
 
 
 def _fitted(shape, size, channels=False, **settings):
@@ -65,8 +65,10 @@ def test_signals_in_time_are_shown_with_their_events():
     model, signals = _fitted((2, 3000), 90, channels=True)
     page = learning_page(model, [Example("recording", signals[0])])
     trace = _blocks(page, "Reconstructions")[0]
-    assert (trace.first, np.shape(trace.signal)) == (1140, (2, 720))
-    np.testing.assert_array_equal(trace.signal, signals[0][:, 1140:1860])
+    original, _ = trace.signal.curves
+    np.testing.assert_array_equal(original.x[:720], np.arange(1140, 1860))
+    np.testing.assert_allclose(original.y[:720], signals[0][0, 1140:1860])
+    assert list(trace.signal.rows) == ["0", "1"]
     codes = model.transform(signals[:1]).events()
     inside = codes[(codes["sample"] >= 1140) & (codes["sample"] < 1860)]
     np.testing.assert_array_equal(trace.events[:, 0], inside["sample"])
@@ -78,11 +80,12 @@ def test_signals_in_time_are_shown_with_their_events():
 
 def test_what_was_left_out_is_told():
     model, _ = _fitted((80,), 5, robust=Robust(fraction=0.3))
-    words, chart = _blocks(learning_page(model, []), "Left out")
-    assert f"{model.history_[-1]['outliers']} were left out of the last step" in words.text
-    assert list(chart.curves[0].y) == [info["outliers"] for info in model.history_]
     plain, _ = _fitted((80,), 5)
-    assert "Left out" not in [section.title for section in learning_page(plain, []).sections]
+    known, usual = (
+        {c.title: c for c in _blocks(learning_page(one, []), "Convergence")[1].blocks} for one in (model, plain)
+    )
+    assert list(known["Windows left out"].curves[0].y) == [info["outliers"] for info in model.history_]
+    assert list(usual) == ["Held-out signals", "Training signals", "Codes that are not zero"]
 
 
 def test_large_signals_are_shown_by_their_middle():

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 
 import pointillist as pt
-from pointillist.plot.style import render
+from pointillist.plot.figures import render
 
 matplotlib.use("agg")  # no screen is needed
 RNG = np.random.default_rng(0)
@@ -59,16 +59,16 @@ def test_filters_in_time_are_waveforms(ax):
     assert panels.shape == (5,)
     np.testing.assert_array_equal(panels[3].get_lines()[-1].get_ydata(), SHAPES[3])
     assert [panel.get_xlabel() for panel in panels] == ["", "", "", "sample", "sample"]
+    assert panels[4].get_title(loc="left") == "4"
     assert render(ax.figure).std() > 0
 
 
-def test_filters_of_rank_one_are_shapes_and_patterns(ax):
-    patterns = np.abs(RNG.standard_normal((5, 6)))
-    panels = pt.plot_filters(patterns[:, :, None] * SHAPES[:, None], channels=True, ax=ax)
-    assert panels.shape == (5, 2)
-    heights = np.array([bar.get_height() for bar in panels[2, 1].patches])
-    np.testing.assert_allclose(np.abs(heights), patterns[2] / np.linalg.norm(patterns[2]), rtol=1e-6)
-    assert panels[4, 1].get_xlabel() == "channel"
+def test_many_channels_are_heat_maps(ax):
+    filters = RNG.standard_normal((5, 6, 20))
+    panels = pt.plot_filters(filters, channels=True, ax=ax)
+    pixels = panels[2].images[0].get_array()
+    np.testing.assert_allclose(pixels[..., 3], np.abs(filters[2]) / np.abs(filters[2]).max())
+    assert np.array_equal(pixels[..., 0] > pixels[..., 2], filters[2] > 0)  # orange is positive, blue negative
 
 
 def test_filters_of_a_learner_know_their_channels(fitted, ax):
@@ -210,13 +210,14 @@ def test_events_lie_below_the_recording(ax, channels):
     pt.plot_codes(pt.SparseCodes.from_dense(dense), signal, ax=ax)
     spikes = ax.collections[0].get_segments()
     assert spikes[0][0][0] == 55  # the grid shares the recording's centre
-    lines = ax.get_lines()
-    assert len(lines) == min(channels or 1, 4)
-    assert all(line.get_ydata().max() < -0.5 for line in lines)
+    (above,) = ax.child_axes
+    (line,) = above.get_lines()
+    drawn = line.get_ydata()
+    np.testing.assert_allclose(drawn[:120], SERIES)
+    assert np.isnan(drawn).sum() == min(channels or 1, 4) - 1  # a gap after each channel
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("sample", "filter")
-    labels = [label.get_text() for label in ax.get_yticklabels()]
-    assert labels[0] == ("signal" if channels in (None, 1) else "channel 0")
-    assert labels[-1] == "2"
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["0", "1", "2"]
+    assert above.get_xlim() == ax.get_xlim()
 
 
 @pytest.mark.parametrize("style", ["default", "dark_background"])

@@ -85,7 +85,7 @@ def anomalies(
     import numpy as np
 
     from pointillist.cli.reading import SignalReader, Wanted, reader_for
-    from pointillist.plot.anomalies import event_columns, event_row, write_anomaly_report
+    from pointillist.plot.reports import event_columns, event_row, write_anomaly_report
     from pointillist.storage import atomic_path
 
     show_log(quiet=quiet, verbose=verbose)

@@ -523,7 +523,7 @@ def _write_picture(path: Path, signal: NDArray, residual: NDArray, decode: Calla
     """Write what codes make of an image, from it and what they leave of it; where it was not seen, they are decoded."""
     import numpy as np
 
-    from pointillist.plot.style import save_image
+    from pointillist.plot.pictures import save_image
 
     fit = signal - residual.reshape(signal.shape)
     if np.isnan(fit).any():

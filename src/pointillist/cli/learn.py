@@ -551,7 +551,7 @@ def _draw(files: list[Path], model: pt.OnlineCSC, photograph: NDArray, result: p
     import numpy as np
 
     from pointillist.plot import Example, save_mosaic, write_learning_report
-    from pointillist.plot.style import new_figure, save_figure
+    from pointillist.plot.figures import new_figure, save_figure
 
     _, filters, convergence, reconstruction, report = files
     test = pt.contrast_normalise(photograph)

@@ -20,7 +20,7 @@ from pointillist.cli.reading import found_files
 from pointillist.data.photofiles import READABLE_SUFFIXES, Metadata, answer_suffix, check_format, photograph_size
 from pointillist.data.photofiles.formats import WRITTEN
 from pointillist.kernels.compiling import working_time
-from pointillist.plot.style import bare, new_figure, save_figure, title
+from pointillist.plot.figures import bare, new_figure, save_figure, title
 from pointillist.reprs import sizes
 from pointillist.storage import check_writable, load_model
 

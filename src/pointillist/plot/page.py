@@ -1,12 +1,16 @@
-"""A page of blocks as one HTML file that needs nothing else, and the facts of the machine that a report owes its reader.
+"""Pages of text, charts, tables, pictures, sliders and verdicts, each one HTML file that needs nothing else.
 
-Every string of a block is escaped by the templates in ``assets/``, where all markup is but that of charts.
+Blocks hold numbers and encoded pictures, never markup. Every string of a block is escaped by the templates in ``assets/``,
+where all markup is but that of charts.
 """
+
+from __future__ import annotations
 
 import os
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
@@ -16,16 +20,139 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from matplotlib import rc_context
 
 from pointillist.parallel import effective_jobs
-from pointillist.plot.blocks import Block, Cell, Curve, Page
-from pointillist.plot.charts import chart_svg, has_marks, trace_svg, waveforms_svg
+from pointillist.plot.figures import (
+    PAGE_COLOURS,
+    Chart,
+    Trace,
+    Waveforms,
+    describe,
+    draw_chart,
+    draw_trace,
+    has_marks,
+    new_figure,
+    themed_svg,
+    waveform_figure,
+    waveform_words,
+)
 from pointillist.storage import atomic_path
 from pointillist.system import load, memory_peak, processor
 
 PACKAGES = ("pointillist", "numpy", "scipy", "numba", "scikit-learn")
+Cell = str | float | int | None
 
-_TRACE = [Curve("original", [], [], "c5"), Curve("reconstruction", [], [], "c0"), Curve("residual", [], [], "c2")]
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under named columns; a missing cell (None) shows as a dash. Rows whose first cell is in `strong` stand out."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    title: str = ""
+    note: str = ""
+    strong: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An encoded picture; `source` is a data URI, `crisp` keeps its samples square when it is enlarged."""
+
+    source: str
+    width: int
+    height: int
+    alt: str
+    caption: str = ""
+    crisp: bool = False
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Two pictures of one size under a slider that uncovers either; `label` is what the first one is called."""
+
+    before: Picture
+    after: Picture
+    title: str
+    caption: str = ""
+    label: str = "original"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A number that leads: its value, what it is, and a little more."""
+
+    value: str
+    name: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The numbers at the top of a page."""
+
+    facts: Sequence[Fact]
+
+
+@dataclass(frozen=True)
+class NamedValues:
+    """Names and values in two columns."""
+
+    items: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim, what was claimed and found, and whether it holds; `because` gives the numbers that decided."""
+
+    claim: str
+    paper: str
+    ours: str
+    holds: bool
+    because: str
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """Claims, one after the other; `brief` leaves out the reasons."""
+
+    verdicts: Sequence[Verdict]
+    brief: bool = False
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Blocks beside each other where there is room, one under the other on a phone."""
+
+    blocks: Sequence[Block]
+
+
+Block = Text | Chart | Waveforms | Trace | Table | Picture | Compare | Facts | NamedValues | Verdicts | SideBySide
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading with blocks under it."""
+
+    title: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A whole report."""
+
+    title: str
+    summary: str
+    sections: Sequence[Section]
 
 
 def write_page(page: Page, path: str | os.PathLike[str]) -> None:
@@ -38,23 +165,36 @@ def render_page(page: Page) -> str:
     """The whole HTML document."""
     assets = files("pointillist.plot").joinpath("assets")
     style, script = (Markup(assets.joinpath(name).read_text(encoding="utf-8")) for name in ("page.css", "page.js"))
-    return _templates().get_template("page.html").render(page=page, names=Names(), style=style, script=script)
+    return _templates().get_template("page.html").render(page=page, names=new_names(), style=style, script=script)
 
 
-class Names:
-    """Ids that occur once on a page; those of several writers of one page differ in how they begin."""
-
-    def __init__(self, begin: str = "b") -> None:
-        self._begin, self._next = begin, count()
-
-    def __call__(self) -> str:
-        return f"{self._begin}{next(self._next)}"
+def new_names(begin: str = "b") -> Callable[[], str]:
+    """A source of ids that occur once on a page; those of several writers of one page differ in how they `begin`."""
+    return map(f"{begin}{{}}".format, count()).__next__
 
 
-def draw(block: Block, names: Names) -> str:
-    """The markup of one block."""
+def draw(block: Block, names: Callable[[], str]) -> str:
+    """The markup of one block; `names` is what `new_names` gives."""
     macros: Any = _templates().get_template("blocks.html").module
     return str(macros.draw(block, names))
+
+
+def svg(block: Chart | Waveforms | Trace, name: str) -> Markup:
+    """An inline ``<svg>`` of what matplotlib draws; `name` keeps its ids apart from those of others on the page."""
+    size = 10.5 if isinstance(block, Chart) else 8.5  # charts are shown smaller, two beside each other
+    with rc_context({"font.size": size, "text.parse_math": False}):  # a dollar sign in a label is no formula
+        if isinstance(block, Chart):
+            figure = new_figure(5.4, 3.2, w_pad=0.04, h_pad=0.03)  # the page leaves space around it already
+            draw_chart(figure.subplots(), block, PAGE_COLOURS)
+            words = describe(block)
+        elif isinstance(block, Waveforms):
+            figure = waveform_figure(block.filters, PAGE_COLOURS)
+            words = f"{len(block.filters)} filters as waveforms. {waveform_words(block.filters)}"
+        else:
+            figure = new_figure(8.6, sum(block.heights) + 0.7)
+            draw_trace(figure.subplots(3, sharex=True, height_ratios=block.heights), block, PAGE_COLOURS)
+            words = f"{block.signal.title}: a signal, its reconstruction, {len(block.events)} events, and the residual."
+    return Markup(themed_svg(figure, name, words))
 
 
 def cell_text(cell: Cell) -> str:
@@ -63,21 +203,15 @@ def cell_text(cell: Cell) -> str:
         return "–"
     if isinstance(cell, str):
         return cell
-    if isinstance(cell, int):
-        return f"{cell:,}"
-    return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.3g}"
+    return f"{cell:,.0f}" if isinstance(cell, int) or abs(cell) >= 1000 else f"{cell:.3g}"
 
 
 @cache
 def _templates() -> Environment:
-    def markup(write: Callable[..., str]) -> Callable[..., Markup]:
-        return lambda *given: Markup(write(*given))
-
     loader = PackageLoader("pointillist.plot", "assets")
     found = Environment(loader=loader, autoescape=True, trim_blocks=True, undefined=StrictUndefined)
     found.filters |= {"kind": lambda block: type(block).__name__, "cell": cell_text}
-    found.globals |= {one.__name__: markup(one) for one in (chart_svg, waveforms_svg, trace_svg)}
-    found.globals |= {"has_marks": has_marks, "trace_legend": _TRACE}
+    found.globals |= {"svg": svg, "has_marks": has_marks}
     return found
 
 
@@ -96,14 +230,11 @@ def facts(packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
 
 def fact_items(known: dict[str, Any]) -> dict[str, str]:
     """`facts` as a page shows them."""
-    versions = [f"{name} {number}" for name, number in known["versions"].items() if number is not None]
-    busy = ", ".join(f"{value:.1f}" for value in known["load"])
     return {
         "when": known["when"],
-        "machine": f"{known['processor']}, {known['threads']} threads"
-        + (f" (load before the start {busy})" if busy else ""),
+        "machine": f"{known['processor']}, {known['threads']} threads",
         "system": f"{known['platform']}, Python {known['python']}",
-        "versions": ", ".join(versions),
+        "versions": ", ".join(f"{name} {number}" for name, number in known["versions"].items() if number is not None),
     }
 
 

@@ -8,19 +8,17 @@ from __future__ import annotations
 import base64
 import io
 import os
-from math import ceil, log
+from math import ceil, sqrt
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
-from pointillist.plot.blocks import Picture
-from pointillist.plot.charts import waveform_figure
-from pointillist.plot.style import FILE_COLOURS, render, save_image
+from pointillist.plot.figures import FILE_COLOURS, render, waveform_figure
+from pointillist.plot.page import Picture
+from pointillist.storage import atomic_path
 from pointillist.validation import check_arguments
-
-_PAPER = 255
-_LEAST_SIDE = 600
 
 
 def mosaic(
@@ -35,8 +33,7 @@ def mosaic(
         their middle.
     channels : bool
         Whether the axis after the first holds channels. Three are drawn as colour, other numbers by their mean. Waveforms
-        show all channels: as a shape above bars for the channels where filters are such products, as lines over each
-        other where there are few, and as a heat map where there are many.
+        show all channels: as lines over each other where there are few, and as a heat map where there are many.
     columns : int, optional
         Filters in a row; by default as many as make the picture nearly square.
     scale : int
@@ -46,15 +43,13 @@ def mosaic(
     -------
     uint8 array (H, W), or (H, W, 3) for colour and line plots
     """
+    check_arguments(columns=columns, scale=scale)
     bank = as_bank(filters, channels)
-    if scale < 1:
-        raise ValueError(f"scale must be at least 1, got {scale}")
-    if columns is not None and columns < 1:
-        raise ValueError(f"columns must be at least 1, got {columns}")
     if bank.ndim == 3:
         return render(waveform_figure(bank, FILE_COLOURS, columns, least=4.2))
-    tiles = _grey(np.stack([_tile(one, scale) for one in bank]))
-    return _arrange(tiles, columns, max(1, round(scale / 3)))
+    pixels = see_through(bank, columns, scale)
+    solid = np.where(pixels[..., -1:] == 0, np.uint8(255), pixels[..., :-1])
+    return solid if solid.shape[-1] == 3 else solid[..., 0]
 
 
 def save_mosaic(
@@ -73,49 +68,45 @@ def save_mosaic(
     filters, channels, columns, scale
         As for `mosaic`.
     """
-    picture = mosaic(filters, channels=channels, columns=columns, scale=scale or 1)
-    plain = np.ndim(filters) - int(channels) == 2  # line plots have their own size
-    if scale is None and not plain:
-        # Separators grow less than the filters, so the first guess is low.
-        scale = 1 + _LEAST_SIDE // (2 * min(picture.shape[:2]))
-        while min(picture.shape[:2]) < _LEAST_SIDE:
-            picture = mosaic(filters, channels=channels, columns=columns, scale=scale)
-            scale += 1
-    save_image(picture, path)
+    if scale is None:
+        scale = ceil(600 / min(mosaic(filters, channels=channels, columns=columns).shape[:2]))
+    save_image(mosaic(filters, channels=channels, columns=columns, scale=scale), path)
 
 
-def see_through(filters: ArrayLike, *, channels: bool = False, columns: int | None = None) -> NDArray[np.uint8]:
-    """`mosaic` of filters with two or three dimensions, one pixel for each sample, with nothing between them.
+def save_image(pixels: NDArray[np.uint8], path: str | os.PathLike[str]) -> None:
+    """Write pixels (H, W) or (H, W, 3) in the format that the file name asks for, completely or not at all."""
+    suffix = Path(path).suffix.lower()
+    if Image.registered_extensions().get(suffix) not in Image.SAVE:
+        raise ValueError(f"cannot write {path}: {suffix or 'no suffix'} is no image format; end it in .png")
+    with atomic_path(path) as temporary:
+        Image.fromarray(pixels).save(temporary)
+
+
+def see_through(bank: NDArray, columns: int | None = None, scale: int = 1) -> NDArray[np.uint8]:
+    """Pixels of filters (n_filters, channels, *size) of two or three dimensions, with nothing between them.
 
     Returns
     -------
     uint8 array (H, W, 2), or (H, W, 4) for colour
         The last channel is opaque at the filters and transparent between them.
     """
-    bank = as_bank(filters, channels)
-    if bank.ndim == 3:
-        raise ValueError("filters of one dimension are line plots and have no gaps: use mosaic")
-    tiles = np.stack([_tile(one, 1) for one in bank])
-    there = np.isfinite(tiles[..., :1])
-    pixels = np.concatenate([_grey(tiles), np.uint8(255) * there], axis=-1) * there
-    return _arrange(pixels, columns, 1, paper=0)
-
-
-def near_square(count: int, height: int, width: int) -> int:
-    """Columns for a picture that is nearly square and has few empty places."""
-
-    def badness(columns: int) -> float:
-        rows = ceil(count / columns)
-        empty = rows * columns / count - 1
-        return abs(log(rows * height / (columns * width))) + empty
-
-    return min(range(1, count + 1), key=badness)
+    tiles = np.stack([_tile(one) for one in bank]).repeat(scale, axis=1).repeat(scale, axis=2)
+    gap = max(1, round(scale / 3))
+    number, height, width, _ = tiles.shape
+    columns = min(columns or max(1, round(sqrt(number * height / width))), number)
+    room = [(0, -number % columns), (gap, 0), (gap, 0), (0, 0)]
+    padded = np.pad(tiles, room, constant_values=np.nan)  # NaN is where nothing is shown
+    rows = padded.reshape(-1, columns, *padded.shape[1:]).swapaxes(1, 2)
+    sheet = rows.reshape(rows.shape[0] * rows.shape[1], -1, rows.shape[4])
+    sheet = np.pad(sheet, [(0, gap), (0, gap), (0, 0)], constant_values=np.nan)
+    shades = np.concatenate([127.5 + 127.5 * sheet, np.full((*sheet.shape[:2], 1), 255.0)], axis=2)
+    return np.where(np.isfinite(sheet[..., :1]), np.round(np.nan_to_num(shades)), 0).astype(np.uint8)
 
 
 def as_bank(filters: ArrayLike, channels: bool, name: str = "filters") -> NDArray:
     """Filters as (n_filters, channels, *size) in float64; errors call them by `name`."""
     array = np.asarray(filters, np.float64)
-    bank = array if channels else array[:, None] if array.ndim else array
+    bank = array if channels or not array.ndim else array[:, None]
     if not 3 <= bank.ndim <= 5 or bank.size == 0:
         axes = "(n_filters, channels, *size)" if channels else "(n_filters, *size)"
         raise ValueError(f"{name} must have shape {axes} with one to three dimensions, got {np.shape(filters)}")
@@ -124,37 +115,16 @@ def as_bank(filters: ArrayLike, channels: bool, name: str = "filters") -> NDArra
     return bank
 
 
-def _tile(one: NDArray, scale: int) -> NDArray:  # (channels, *size) -> (h, w, 1 or 3)
-    """A filter between -1 and 1, NaN where it shows nothing."""
-    picture = _slices(one) if one.ndim == 4 else one
-    colours = picture if len(picture) == 3 else picture.mean(axis=0, keepdims=True)
-    peak = np.nanmax(np.abs(colours))
-    return np.moveaxis(colours / peak if peak > 0 else colours, 0, -1).repeat(scale, axis=0).repeat(scale, axis=1)
-
-
-def _grey(tiles: NDArray) -> NDArray[np.uint8]:
-    """Tiles as pixels: mid-grey is zero, and paper where they show nothing."""
-    return np.where(np.isfinite(tiles), np.round(127.5 + 127.5 * np.nan_to_num(tiles)), _PAPER).astype(np.uint8)
-
-
-def _slices(volume: NDArray) -> NDArray:
-    """The three slices through the middle of (channels, d, h, w), side by side, with a column of NaN between them."""
-    cuts = [volume.take(volume.shape[axis] // 2, axis=axis) for axis in (1, 2, 3)]
-    height = max(cut.shape[1] for cut in cuts)
-    room = [[(0, 0), (0, height - cut.shape[1]), (0, 1)] for cut in cuts]
-    padded = [np.pad(cut, around, constant_values=np.nan) for cut, around in zip(cuts, room, strict=True)]
-    return np.concatenate(padded, axis=2)[..., :-1]
-
-
-def _arrange(tiles: NDArray[np.uint8], columns: int | None, gap: int, paper: int = _PAPER) -> NDArray[np.uint8]:
-    count, height, width, colours = tiles.shape
-    columns = min(columns or near_square(count, height, width), count)
-    rows = ceil(count / columns)
-    page = np.full((rows * (height + gap) + gap, columns * (width + gap) + gap, colours), paper, dtype=np.uint8)
-    for i, tile in enumerate(tiles):
-        top, left = gap + i // columns * (height + gap), gap + i % columns * (width + gap)
-        page[top : top + height, left : left + width] = tile
-    return page if colours > 1 else page[..., 0]
+def _tile(one: NDArray) -> NDArray:  # (channels, *size) -> (h, w, 1 or 3)
+    """A filter between -1 and 1; of a volume the three slices through its middle side by side, NaN between them."""
+    if one.ndim == 4:
+        cuts = [one.take(one.shape[axis] // 2, axis=axis) for axis in (1, 2, 3)]
+        height = max(cut.shape[1] for cut in cuts)
+        room = [[(0, 0), (0, height - cut.shape[1]), (0, 1)] for cut in cuts]
+        padded = [np.pad(cut, around, constant_values=np.nan) for cut, around in zip(cuts, room, strict=True)]
+        one = np.concatenate(padded, axis=2)[..., :-1]
+    colours = one if len(one) == 3 else one.mean(axis=0, keepdims=True)
+    return np.moveaxis(colours / (np.nanmax(np.abs(colours)) or 1.0), 0, -1)
 
 
 def picture(pixels: NDArray[np.uint8], alt: str, *, caption: str = "", crisp: bool = False, title: str = "") -> Picture:
@@ -166,13 +136,10 @@ def picture(pixels: NDArray[np.uint8], alt: str, *, caption: str = "", crisp: bo
 
 
 def image_picture(
-    image: ArrayLike, alt: str, *, limits: tuple[float, float], caption: str = "", title: str = ""
+    image: NDArray, alt: str, *, limits: tuple[float, float], caption: str = "", title: str = ""
 ) -> Picture:
     """A picture of an (H, W) or colour (3, H, W) array, black and white at `limits`."""
-    array = np.asarray(image, np.float64)
-    if array.ndim != 2 and not (array.ndim == 3 and len(array) == 3):
-        raise ValueError(f"image must have shape (H, W) or (3, H, W), got {array.shape}")
-    pixels = np.round(255 * between(array, *limits)).astype(np.uint8)
+    pixels = np.round(255 * between(image, *limits)).astype(np.uint8)
     return picture(pixels, alt, caption=caption, title=title)
 
 
@@ -182,20 +149,17 @@ def between(image: NDArray, low: float, high: float) -> NDArray:
     return unit if image.ndim == 2 else np.moveaxis(unit, 0, -1)
 
 
-def contrast_limits(image: ArrayLike) -> tuple[float, float]:
+def contrast_limits(image: NDArray) -> tuple[float, float]:
     """Values of black and white with which a few extreme samples do not make an image flat."""
-    low, high = np.percentile(np.asarray(image, np.float64), [0.5, 99.5])
+    low, high = np.percentile(image, [0.5, 99.5])
     return float(low), float(high)
 
 
-def mosaic_picture(filters: ArrayLike, *, channels: bool = False, caption: str = "") -> Picture:
-    """The filters side by side on whatever the page's colour is."""
-    array = np.asarray(filters)
-    size = "×".join(str(side) for side in array.shape[1 + channels :])
-    alt = f"{len(array)} filters of {size} side by side, each on its own grey scale"
-    if array.ndim - channels == 2:
-        return picture(mosaic(array, channels=channels), alt, caption=caption)
-    return picture(see_through(array, channels=channels), alt, caption=caption, crisp=True)
+def mosaic_picture(filters: NDArray, *, channels: bool = False, caption: str = "") -> Picture:
+    """Filters of two or three dimensions side by side on whatever the page's colour is."""
+    size = "×".join(str(side) for side in filters.shape[1 + channels :])
+    alt = f"{len(filters)} filters of {size} side by side, each on its own grey scale"
+    return picture(see_through(as_bank(filters, channels)), alt, caption=caption, crisp=True)
 
 
 def cut_of(signal: NDArray, axes: int, depth: int | None = None) -> tuple[tuple[int | slice, ...], str]:
@@ -204,7 +168,7 @@ def cut_of(signal: NDArray, axes: int, depth: int | None = None) -> tuple[tuple[
     Parameters
     ----------
     signal : array ([channels,] *space)
-    axes : {2, 3}
+    axes : {1, 2, 3}
         Axes of the signal but for channels: 2 for pictures, 3 for volumes.
     depth : int, optional
         The slice of a volume.
@@ -217,21 +181,21 @@ def cut_of(signal: NDArray, axes: int, depth: int | None = None) -> tuple[tuple[
         What is shown, where it is not everything: ``slice 4 of 0 to 9``.
     """
     check_arguments(depth=depth)
-    if axes not in (2, 3) or signal.ndim not in (axes, axes + 1):
-        raise ValueError(f"signal must be a picture or a volume, perhaps with channels first, got shape {signal.shape}")
+    if axes > 3 or signal.ndim not in (axes, axes + 1):
+        raise ValueError(
+            f"signal must have {axes} axes, 3 at most, and perhaps channels first, got shape {signal.shape}"
+        )
     if depth is not None and axes != 3:
-        raise ValueError("depth is for volumes, and signal is a picture: leave it out")
+        raise ValueError("depth is for volumes: leave it out")
     words: list[str] = []
     place: tuple[int | slice, ...] = () if signal.ndim == axes else (slice(None),)
     if place and len(signal) != 3:
-        channel = len(signal) // 2
-        place = (channel,)
-        words += [f"channel {channel} of 0 to {len(signal) - 1}"] if len(signal) > 1 else []
+        place = (len(signal) // 2,)
+        words += [f"channel {place[0]} of 0 to {len(signal) - 1}"] * (len(signal) > 1)
     if axes == 3:
         last = signal.shape[-3] - 1
         if depth is not None and depth > last:
             raise ValueError(f"depth must be the number of a slice, from 0 to {last}, got {depth}")
-        depth = signal.shape[-3] // 2 if depth is None else int(depth)
-        words.append(f"slice {depth} of 0 to {last}")
-        place = (*place, depth)
+        depth = (last + 1) // 2 if depth is None else int(depth)
+        place, words = (*place, depth), [*words, f"slice {depth} of 0 to {last}"]
     return place, ", ".join(words)

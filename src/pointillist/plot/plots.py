@@ -1,17 +1,21 @@
 """Plots of filters, of how learning went, and of signals with their codes, on Axes of matplotlib.
 
-They draw into the caller's Axes or into a new figure, return the Axes, and show nothing by themselves.
+They draw into the caller's Axes or into a new figure, return the Axes, and show nothing by themselves. A new figure is one
+of pyplot, so that it is shown as any other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import ceil, prod
+from math import prod
 from typing import Any
 
 import numpy as np
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.collections import EllipseCollection
+from matplotlib.colors import to_rgb
+from matplotlib.gridspec import GridSpec
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
@@ -19,29 +23,28 @@ from sklearn.utils.validation import check_is_fitted
 
 from pointillist.codes import SparseCodes
 from pointillist.metrics import psnr
-from pointillist.plot.charts import (
+from pointillist.plot.figures import (
+    DARK_COLOURS,
+    FILE_COLOURS,
     History,
+    bare,
+    centred_events,
     convergence_chart,
     draw_chart,
-    draw_clock,
     draw_events,
     draw_trace,
     draw_waveforms,
+    series_chart,
     signal_trace,
-    stacked,
-    strongest,
-    trace_heights,
-    trace_size,
-    waveform_size,
+    title,
+    waveform_grid,
 )
 from pointillist.plot.pictures import as_bank, between, contrast_limits, cut_of, see_through
-from pointillist.plot.style import bare, colours_on, divided, one_place, several_places, text_size, tidy, title
 from pointillist.reprs import shown
 from pointillist.validation import as_numbers, check_arguments
 
 _PANEL_WIDTH = 3.45
-_FAINTNESS = 0.45
-"""Opacity of a picture under its codes."""
+"""Inches of one of several pictures side by side."""
 
 
 def plot_filters(
@@ -51,8 +54,7 @@ def plot_filters(
 
     Filters of pictures and volumes are drawn as one picture: mid-grey is zero, three channels are colours, other numbers
     of channels are drawn by their mean, and volumes by the three slices through their middle. Filters of signals in time
-    are waveforms with their numbers: shapes above bars for the channels where filters are such products, lines over each
-    other where there are few channels, heat maps where there are many.
+    are waveforms with their numbers: lines over each other where there are few channels, heat maps where there are many.
 
     Parameters
     ----------
@@ -68,7 +70,7 @@ def plot_filters(
     Returns
     -------
     Axes, or an array of Axes
-        For waveforms (n_filters,), or (n_filters, 2) with shapes and the bars below them.
+        For waveforms (n_filters,).
 
     Examples
     --------
@@ -87,24 +89,22 @@ def plot_filters(
     else:
         filters = as_numbers(model, "model")
     bank = as_bank(filters, channels, "model")
-    count, size = len(bank), "×".join(str(side) for side in bank.shape[2:])
     if bank.ndim == 3:
-        columns, width, height = waveform_size(count, bank.shape[1], columns)
-        place = one_place(ax, width, height)
-        grid = divided(place, nrows=ceil(count / columns), ncols=columns)
-        return draw_waveforms(place.figure, grid, bank, colours_on(place))
-    axes = one_place(ax, 5.0, 5.2)
-    colours = colours_on(axes)
+        rows, columns, size = waveform_grid(len(bank), columns)
+        panels = _places(ax, size, rows, columns)
+        draw_waveforms(panels, bank, _colours())
+        return panels.ravel()[: len(bank)]
+    axes = _one_place(ax, 5.0, 5.2)
     bare(axes, "none")
     axes.set_facecolor("none")
-    pixels = see_through(filters, channels=channels, columns=columns)
+    pixels = see_through(bank, columns)
     axes.imshow(pixels if pixels.shape[-1] == 4 else pixels[..., [0, 0, 0, 1]], interpolation="nearest")
-    words = f"{count} filters of {size}, each on its own scale"
+    words = f"{len(bank)} filters of {'×'.join(map(str, bank.shape[2:]))}, each on its own scale"
     if bank.ndim == 5:
         words += "\nof each the three slices through its middle"
     if bank.shape[1] not in (1, 3):
         words += f"\nmean of {bank.shape[1]} channels"
-    axes.set_xlabel(words, color=colours["ink"])
+    axes.set_xlabel(words, color=_colours()["ink"])
     return axes
 
 
@@ -147,13 +147,11 @@ def plot_convergence(
     if not isinstance(quantity, str):
         raise ValueError(f"quantity must be the name of something in the history, got {shown(quantity)}")
     chart = convergence_chart(_histories(models), quantity, against)
-    axes = one_place(ax, 6.4, 4.0)
-    colours = colours_on(axes)
-    draw_chart(axes, chart, colours, label_size=text_size())
+    axes = _one_place(ax, 6.4, 4.0)
+    colours = _colours()
+    draw_chart(axes, chart, colours)
     axes.set_xlim(left=0)
     if len(chart.curves) > 1:
-        for line, curve in zip(axes.get_lines(), chart.curves, strict=False):
-            line.set_label(curve.label)
         axes.legend(frameon=False, labelcolor=colours["ink"])
     return axes
 
@@ -205,45 +203,37 @@ def plot_reconstruction(
     """
     array = _checked_signal(signal)
     fit, codes, axes = _checked_fit(array, model, codes)
-    array = np.nan_to_num(array)
+    array, colours = np.nan_to_num(array), _colours()
+    place, words = cut_of(array, axes, depth)
     if axes == 1:
         if codes is None:
             raise ValueError("codes of a signal in time are drawn beside it: give codes, or a fitted learner as model")
-        if depth is not None:
-            raise ValueError("depth is for volumes, and signal is in time: leave it out")
         trace = signal_trace("", array, fit, codes)
-        panels = several_places(ax, trace_size(trace), nrows=3, ncols=1, height_ratios=trace_heights(trace))
-        colours = colours_on(panels[0])
-        draw_trace(panels, trace, colours, text_size())
-        if trace.caption:
-            panels[0].set_title(trace.caption, loc="left", fontsize=text_size(), color=colours["faint"])
-        return np.array(panels, object)
-    place, words = cut_of(array, axes, depth)
+        panels = _places(ax, (8.6, sum(trace.heights) + 0.7), 3, 1, trace.heights)[:, 0]
+        draw_trace(panels, trace, colours)
+        panels[0].set_title(trace.signal.caption, loc="left", fontsize="medium", color=colours["faint"])
+        return panels
     seen, made = array[place], fit[place]
-    count, shape, space = 3 if codes is None else 4, seen.shape[-2:], array.shape[-axes:]
-    panels = several_places(ax, _panels_size(shape, count), nrows=1, ncols=count)
-    colours = colours_on(panels[0])
+    height, width = seen.shape[-2:]
+    names = ["Original", "Reconstruction", "Residual", "Codes"][: 3 if codes is None else 4]
+    panels = _places(ax, _panels_size(seen.shape, len(names)), 1, len(names))[0]
     low, high = contrast_limits(seen)
     half = (high - low) / 2  # the residual keeps the picture's own contrast, so that its faintness is true
-    size = f"{shape[1]} × {shape[0]} pixels"
-    energy = float(np.sum(seen**2))
-    left = 100 * float(np.sum((seen - made) ** 2)) / energy if energy else 0.0
-    details = [
-        f"{size}, {words}" if words else size,
-        f"PSNR {psnr(array, fit):.1f} dB",
-        f"{left:.1f} % of the energy",
-    ]
-    _draw_picture(panels[0], seen, low, high, colours)
-    _draw_picture(panels[1], made, low, high, colours)
-    _draw_picture(panels[2], seen - made, -half, half, colours)
+    _draw_picture(panels[0], seen, low, high)
+    _draw_picture(panels[1], made, low, high)
+    _draw_picture(panels[2], seen - made, -half, half)
+    left = 100 * float(np.sum((seen - made) ** 2)) / (float(np.sum(seen**2)) or 1.0)
+    details = [f"{width} × {height} pixels", f"PSNR {psnr(array, fit):.1f} dB", f"{left:.1f} % of the energy"]
+    if words:
+        details[0] += f", {words}"
     if codes is not None:
+        space = array.shape[-axes:]
         _draw_points(panels[3], codes, space, place, colours)
-        share = 100 * codes.nnz / prod(space)
-        details.append(f"{codes.nnz:,} non-zeros, {share:.1f} % of the number of pixels")
-    for panel, name, detail in zip(panels, ("Original", "Reconstruction", "Residual", "Codes"), details, strict=False):
+        details.append(f"{codes.nnz:,} non-zeros, {100 * codes.nnz / prod(space):.1f} % of the number of pixels")
+    for panel, name, detail in zip(panels, names, details, strict=True):
         title(panel, name, detail, colours)
         _label_pixels(panel, colours)
-    return np.array(panels, object)
+    return panels
 
 
 def plot_codes(
@@ -279,69 +269,89 @@ def plot_codes(
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('sample', 'filter')
     """
-    grid = _one(codes).grids[0]
-    if len(grid) not in (1, 2, 3):
-        raise ValueError(f"codes must be those of signals with one to three axes, got a grid of shape {grid}")
-    array = None if signal is None else np.nan_to_num(_checked_signal(signal))
-    if array is not None and (array.ndim not in (len(grid), len(grid) + 1)):
-        raise ValueError(f"signal must have {len(grid)} axes, and perhaps channels first, got shape {array.shape}")
+    codes = _one(codes)
+    grid = codes.grids[0]
+    array = np.nan_to_num(_checked_signal(np.broadcast_to(0.0, grid) if signal is None else signal))
+    place, words = cut_of(array, len(grid), depth)
+    space = array.shape[-len(grid) :]
     if len(grid) == 1:
-        if depth is not None:
-            raise ValueError("depth is for volumes, and codes are those of a signal in time: leave it out")
-        return _events(codes, array, ax)
-    space = grid if array is None else array.shape[-len(grid) :]
-    place, words = cut_of(np.broadcast_to(0.0, space) if array is None else array, len(grid), depth)
-    width, height = _panels_size(space[-2:], 1)
-    axes = one_place(ax, 1.4 * width, 1.4 * height + 0.2)
-    colours = colours_on(axes)
-    if array is not None:
-        picture = array[place]
-        _draw_picture(axes, picture, *contrast_limits(picture), colours, _FAINTNESS)
-    count = _draw_points(axes, codes, space, place, colours)
-    heading = f"{count:,} code{'' if count == 1 else 's'}" + (f", {words}" if words else "")
-    axes.set_title(heading, loc="left", color=colours["ink"], fontsize=text_size() + 1)
+        return _draw_recording(codes, None if signal is None else array, ax)
+    width, height = _panels_size(space, 1)
+    axes = _one_place(ax, 1.4 * width, 1.4 * height + 0.2)
+    colours = _colours()
+    if signal is not None:
+        _draw_picture(axes, array[place], *contrast_limits(array[place]), alpha=0.45)
+    number = _draw_points(axes, codes, space, place, colours)
+    heading = f"{number:,} code{'s' * (number != 1)}" + (f", {words}" if words else "")
+    axes.set_title(heading, loc="left", color=colours["ink"], fontsize="medium")
     _label_pixels(axes, colours)
     return axes
 
 
-def _events(codes: SparseCodes, signal: NDArray | None, ax: Any) -> Axes:
-    """Events in rows, and the recording above them, in units of rows."""
+def _draw_recording(codes: SparseCodes, signal: NDArray | None, ax: Any) -> Axes:
+    """Draw events in rows, and the strongest channels of the recording above them."""
+    axes = _one_place(ax, 8.6, min(1.6 + 0.3 * codes.n_filters, 8.0))
+    colours = _colours()
     length = codes.grids[0][0] if signal is None else signal.shape[-1]
-    events = codes.events()
-    centre = events["sample"] + (length - codes.grids[0][0]) / 2
-    axes = one_place(ax, 8.6, min(1.6 + 0.3 * codes.n_filters, 8.0))
-    colours = colours_on(axes)
-    tidy(axes, colours, text_size())
-    draw_events(axes, np.stack([centre, events["filter"], events["amplitude"]], axis=1), codes.n_filters, colours)
-    if signal is not None:  # the strongest channels, named beside the filters' numbers
-        channels = strongest(np.atleast_2d(signal))
-        rows = np.atleast_2d(signal)[channels]
-        rows = rows + stacked(rows)
-        low, high = float(rows.min()), float(rows.max())
-        tall = max(2.0, codes.n_filters / 2.5) * (1 + 0.4 * (len(rows) - 1))
-        places = -0.8 - tall * (rows - low) / max(high - low, 1e-12)
-        axes.plot(places.T, color=colours["c5"], linewidth=1.0)
-        names = ["signal"] if signal.size == length else [f"channel {channel}" for channel in channels]
-        numbers = [int(tick) for tick in axes.get_yticks()]
-        axes.set_yticks([*np.median(places, axis=1), *numbers], [*names, *map(str, numbers)])
-        axes.set_ylim(codes.n_filters - 0.5, -1.0 - tall)
-    draw_clock(axes, np.arange(length))
-    axes.set_xlabel("sample", color=colours["ink"])
-    axes.set_ylabel("filter", color=colours["ink"])
+    draw_events(axes, centred_events(codes, length), codes.n_filters, colours)
+    if signal is not None:
+        share = 0.35 if signal.ndim == 1 else 0.5
+        axes.set_ylim(top=-0.5 - codes.n_filters * share / (1 - share))
+        axes.yaxis.label.set(y=0, ha="left")
+        above = axes.inset_axes((0, 1 - share, 1, share), sharex=axes)
+        draw_chart(above, series_chart("", {("signal", "c5"): signal}), colours)
+        above.set(xlabel="", facecolor="none")
+        above.tick_params(labelbottom=False)
+    axes.set_xlim(0, max(length - 1, 1))
+    axes.set_xlabel("sample")
     return axes
 
 
+def _one_place(ax: Any, width: float, height: float) -> Axes:
+    """The Axes that were given, or those of a new figure of that size in inches."""
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        return plt.figure(figsize=(width, height), layout="constrained").add_subplot()
+    if not isinstance(ax, Axes):
+        raise ValueError(f"ax must be Axes of matplotlib, got {shown(ax)}")
+    return ax
+
+
+def _places(ax: Any, size: tuple[float, float], rows: int, columns: int, heights: Sequence[float] | None = None) -> Any:
+    """Axes (rows, columns): those that were given, or new ones in a new figure or in the place of the one that was given.
+
+    Those below each other share what lies across. `size` is that of a new figure, in inches.
+    """
+    if not isinstance(ax, np.ndarray | list | tuple):
+        whole = _one_place(ax, *size)
+        whole.set_axis_off()
+        place, box = whole.get_subplotspec(), whole.get_position()
+        if place is not None:
+            grid: Any = place.subgridspec(rows, columns, height_ratios=heights)
+        else:
+            grid = GridSpec(rows, columns, left=box.x0, right=box.x1, bottom=box.y0, top=box.y1, height_ratios=heights)
+        grid.figure = whole.figure  # a grid of the caller's may know none
+        return grid.subplots(sharex=rows > 1, squeeze=False)
+    several = np.asarray(ax, object)
+    if several.size != rows * columns or not all(isinstance(one, Axes) for one in several.flat):
+        raise ValueError(f"ax must be one Axes of matplotlib, or {rows * columns} of them, got {shown(ax)}")
+    return several.reshape(rows, columns)
+
+
+def _colours() -> dict[str, str]:
+    """Colours that can be read on paper that suits the caller's colour of text, light or dark."""
+    return DARK_COLOURS if sum(to_rgb(rcParams["text.color"])) > 1.5 else FILE_COLOURS
+
+
 def _panels_size(shape: Sequence[int], count: int) -> tuple[float, float]:
-    """Width and height in inches of a figure with so many pictures (H, W) side by side."""
-    height = _PANEL_WIDTH * shape[0] / shape[1]
+    """Width and height in inches of a figure with so many pictures (..., H, W) side by side."""
+    height = _PANEL_WIDTH * shape[-2] / shape[-1]
     return count * _PANEL_WIDTH + 1.0, min(max(height, 1.5), 8.0) + 0.8
 
 
-def _draw_picture(
-    axes: Axes, picture: NDArray, low: float, high: float, colours: Mapping[str, str], alpha: float | None = None
-) -> None:
+def _draw_picture(axes: Axes, picture: NDArray, low: float, high: float, alpha: float | None = None) -> None:
     """Draw a picture (H, W) or (3, H, W) that is black at `low` and white at `high`."""
-    bare(axes, colours["grid"])
     pixels = picture if picture.ndim == 2 else between(picture, low, high)
     axes.imshow(pixels, cmap="gray", vmin=low, vmax=high, interpolation="antialiased", alpha=alpha)
 
@@ -353,11 +363,10 @@ def _draw_points(
 
     Grids larger or smaller than the picture share its centre.
     """
-    bare(axes, colours["grid"])
-    grid, host = codes.grids[0], codes.on_host()
-    place = np.stack(np.unravel_index(host.indices[0] % prod(grid), grid), axis=1)
+    grid = codes.grids[0]
+    place = np.stack(np.unravel_index(codes.indices[0] % prod(grid), grid), axis=1)
     place = place + (np.array(space) - np.array(grid)) / 2
-    values = np.asarray(host.values[0], np.float64)
+    values = np.asarray(codes.values[0], np.float64)
     if len(grid) == 3:
         inside = np.floor(place[:, 0]) == cut[-1]
         place, values = place[inside, 1:], values[inside]
@@ -367,32 +376,24 @@ def _draw_points(
     # A dot of typical strength covers three pixels, or more where the picture is large.
     height, width = space[-2:]
     wide = max(3.0, max(height, width) / 120) * np.sqrt(np.clip(np.abs(values) / typical, 0.02, 2))
-    dots = EllipseCollection(
-        wide,
-        wide,
-        np.zeros(len(wide)),
-        units="xy",
-        offsets=place[:, ::-1],
-        offset_transform=axes.transData,
-        facecolors=np.where(values > 0, colours["c1"], colours["c0"]),
-        linewidths=0,
-        alpha=0.75,
-    )
-    axes.add_collection(dots, autolim=False)
+    look = {"facecolors": np.where(values > 0, colours["c1"], colours["c0"]), "linewidths": 0, "alpha": 0.75}
+    where = {"offsets": place[:, ::-1], "offset_transform": axes.transData}
+    axes.add_collection(EllipseCollection(wide, wide, np.zeros(len(wide)), units="xy", **where, **look), autolim=False)
     axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5), aspect="equal")
     return len(values)
 
 
 def _label_pixels(axes: Axes, colours: Mapping[str, str]) -> None:
-    """Number the pixels of a picture, and say which way they are counted."""
+    """Frame a picture thinly, number its pixels, and say which way they are counted."""
+    bare(axes, colours["grid"])
     for axis, name in ((axes.xaxis, "column"), (axes.yaxis, "row")):
         axis.set_major_locator(MaxNLocator(5, integer=True))
         axis.set_label_text(name, color=colours["ink"])
-    axes.tick_params(colors=colours["faint"], labelcolor=colours["ink"], labelsize=text_size() - 1, length=3)
+    axes.tick_params(colors=colours["faint"], labelcolor=colours["ink"], labelsize="small", length=3)
 
 
 def _one(codes: Any) -> SparseCodes:
-    """Codes, if they are those of one signal."""
+    """Codes in host memory, if they are those of one signal."""
     if not isinstance(codes, SparseCodes) or len(codes) != 1:
         what = f"those of {len(codes)}: index them, codes[0]" if isinstance(codes, SparseCodes) else shown(codes)
         raise ValueError(f"codes must be SparseCodes of one signal, got {what}")
@@ -412,7 +413,7 @@ def _checked_signal(signal: Any) -> NDArray:
 def _histories(models: Any) -> dict[str, History]:
     """Histories by name: of one learner or history, of several, or of those in a mapping."""
     several = isinstance(models, list | tuple) and not all(isinstance(one, Mapping) for one in models)
-    given = dict(models) if isinstance(models, Mapping) else dict(enumerate(models)) if several else {"": models}
+    given = models if isinstance(models, Mapping) else dict(enumerate(models)) if several else {"": models}
     if not given:
         raise ValueError("models is empty: give at least one fitted learner or history")
     named: dict[str, History] = {}
@@ -437,16 +438,15 @@ def _checked_fit(signal: NDArray, model: Any, codes: SparseCodes | None) -> tupl
     if isinstance(model, BaseEstimator):
         check_is_fitted(model, "filters_")
         if codes is None:
-            codes = model.encode([signal]).codes
-        fit = np.asarray(model.inverse_transform(codes.on_host())[0], np.float64)
+            codes = model.encode([signal]).codes.on_host()
+        fit = np.asarray(model.inverse_transform(codes)[0], np.float64)
         axes = model.filters_.ndim - 1 - int(model.channels)
     else:
         fit = as_numbers(model, "model", np.float64)
         # Where nothing else tells, three planes are a picture in colour.
-        colour = signal.ndim == 3 and len(signal) == 3
-        axes = len(codes.grids[0]) if codes is not None else 2 if colour else signal.ndim
+        axes = len(codes.grids[0]) if codes is not None else signal.ndim - (signal.ndim == 3 == len(signal))
     if fit.shape != signal.shape:
         raise ValueError(f"model must give a reconstruction of the shape of signal, {signal.shape}, got {fit.shape}")
     if not np.all(np.isfinite(fit)):
         raise ValueError("model gives a reconstruction that holds NaN or infinity")
-    return fit, None if codes is None else codes.on_host(), axes
+    return fit, codes, axes

@@ -28,18 +28,4 @@
     slider.addEventListener("input", move);
     move();
   }
-
-  // Paper has no buttons: what is folded on the screen is printed open.
-  addEventListener("beforeprint", () => {
-    for (const details of document.querySelectorAll("details:not([open])")) {
-      details.open = true;
-      details.dataset.folded = "";
-    }
-  });
-  addEventListener("afterprint", () => {
-    for (const details of document.querySelectorAll("details[data-folded]")) {
-      details.open = false;
-      delete details.dataset.folded;
-    }
-  });
 }
