@@ -14,7 +14,6 @@ from paper.lab import Lab, Outcome
 from paper.timing import exponent, shortest
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.statistics import CodedBatch, make_statistics
-from pointillist.dictionary.update import update_filters
 from pointillist.plot.figures import Chart, Curve
 from pointillist.plot.page import Cell, SideBySide, Table, Text, Verdict
 from pointillist.sampling import Draws
@@ -97,7 +96,7 @@ def _updating(image: NDArray, filters: NDArray) -> Callable[[], object]:
     result = exact([image], filters, PENALTY, sampling=Draws(SAMPLING, "codes"), random_state=0)
     sums = make_statistics("toeplitz", len(bank), 1, filters.shape[1:])
     sums.add(CodedBatch([image[None]], None, result.codes, result.residuals), bank, np.ones(1))
-    return lambda: update_filters(bank, sums, FilterConstraints(), n_sweeps=1)
+    return lambda: sums.sweep(bank, FilterConstraints())
 
 
 def _chart(axis: str, sizes: list[float], times: Times) -> Chart:

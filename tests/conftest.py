@@ -104,6 +104,13 @@ def _add(sums, problem, signal, indices, values, residual, weight):
     sums.add(batch, problem.filters, np.array([weight]))
 
 
+def _swept(filters, sums, constraints, n_sweeps=1, **how):
+    """Filters after some sweeps of statistics."""
+    for _ in range(n_sweeps):
+        filters = sums.sweep(filters, constraints, **how)
+    return filters
+
+
 def _matched(found, planted):
     """For each planted filter the largest |cosine| with any found filter over all shifts (in 1 or more dimensions)."""
     best = np.zeros(len(planted))
@@ -125,6 +132,7 @@ def reference():
         filters=_filters,
         problem=_problem,
         add=_add,
+        swept=_swept,
         matched=_matched,
     )
 

@@ -14,7 +14,7 @@ from .data import (
 )
 from .data.photofiles import Photograph, read_photograph, write_photograph
 from .data.sources import open_source
-from .dictionary.low_rank import split_channels
+from .dictionary.constraints import split_channels
 from .errors import (
     BlurMisfitWarning,
     CheckpointError,

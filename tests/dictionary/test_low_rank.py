@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 import pointillist as pt
-from pointillist.dictionary.constraints import FilterConstraints
-from pointillist.dictionary.low_rank import factorise, nearest_of_rank, orthonormal
+from pointillist.dictionary.constraints import FilterConstraints, factorise, nearest_of_rank, orthonormal
 from pointillist.dictionary.statistics import make_statistics
-from pointillist.dictionary.update import initial_filters, replace_filters, update_filters
+from pointillist.dictionary.update import initial_filters, replace_filters
 from pointillist.problem import certificate
 
 SHAPES = {"1-D": ((60,), (9,)), "2-D": ((12, 13), (4, 3)), "3-D": ((6, 7, 8), (2, 3, 2))}
@@ -108,7 +107,7 @@ def test_no_sweep_raises_the_surrogate(statistics, weights, kind, reference):
     filters = start_for(constraints, "2-D")
     objective = first = sums.surrogate(filters)
     for _ in range(12):
-        filters = update_filters(filters, sums, constraints)
+        filters = sums.sweep(filters, constraints)
         now = sums.surrogate(filters)
         assert now <= objective + 1e-12 * abs(objective)
         objective = now
@@ -148,8 +147,8 @@ def test_a_rank_that_restricts_nothing_leads_to_the_free_optimum(reference):
     """Free filters and filters of full rank end where no feasible step descends: the problem in d is convex."""
     sums = statistics_of(reference, "toeplitz", "1-D")
     filters = start_for(FilterConstraints(), "1-D")
-    free = update_filters(filters, sums, FilterConstraints(), n_sweeps=1000)
-    full = update_filters(filters, sums, FilterConstraints(rank=CHANNELS), n_sweeps=1000)
+    free = reference.swept(filters, sums, FilterConstraints(), n_sweeps=1000)
+    full = reference.swept(filters, sums, FilterConstraints(rank=CHANNELS), n_sweeps=1000)
     np.testing.assert_allclose(full, free, atol=1e-4)
     assert sums.surrogate(full) == pytest.approx(sums.surrogate(free), rel=1e-8)
 
@@ -162,7 +161,7 @@ def test_sweeps_end_in_a_stationary_point(reference):
     values = 20 * rng.standard_normal(len(indices))
     sums = make_statistics("toeplitz", 1, 5, (7,))
     reference.add(sums, problem, x, indices, values, certificate(problem, 0, x, indices, values).residual, 1.0)
-    found = update_filters(
+    found = reference.swept(
         FilterConstraints(rank=1).normalise(problem.filters), sums, FilterConstraints(rank=1), n_sweeps=500
     )
     assert np.linalg.norm(found) < 1

@@ -17,7 +17,6 @@ from pointillist.dictionary.statistics import (
     code_matrix,
     make_statistics,
 )
-from pointillist.dictionary.update import update_filters
 from pointillist.kernels import statistics as kernels
 from pointillist.problem import Geometry, certificate
 from pointillist.solvers.encoding import encode
@@ -392,11 +391,11 @@ def test_groups_of_filters_change_no_more_than_rounding(size, chosen, monkeypatc
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_threads_do_not_change_a_bit(dtype, monkeypatch):
+def test_threads_do_not_change_a_bit(dtype, monkeypatch, reference):
     monkeypatch.setattr(statistics, "TUNING", dataclasses.replace(statistics.TUNING, shared_products=0))
     sums, filters = filled(30, (7, 6))
     found = [
-        update_filters(filters.astype(dtype), sums, FilterConstraints(), n_sweeps=2, n_jobs=n) for n in (1, 2, 5, 40)
+        reference.swept(filters.astype(dtype), sums, FilterConstraints(), n_sweeps=2, n_jobs=n) for n in (1, 2, 5, 40)
     ]
     for other in found[1:]:
         np.testing.assert_array_equal(other, found[0])

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from pointillist.codes import SparseCodes
-from pointillist.dictionary.constraints import FilterConstraints
-from pointillist.dictionary.low_rank import factorise, likeness
+from pointillist.dictionary.constraints import FilterConstraints, factorise, likeness
 from pointillist.dictionary.statistics import CodedBatch, make_statistics
 from pointillist.dictionary.update import (
     FilterUpdate,
@@ -19,7 +18,6 @@ from pointillist.dictionary.update import (
     spread_patches,
     step_length,
     unused_filters,
-    update_filters,
 )
 from pointillist.problem import certificate
 
@@ -50,7 +48,7 @@ def test_no_sweep_raises_the_surrogate(kind, weights, constraint, relaxation, re
     filters = constraints.normalise(np.random.default_rng(2).standard_normal((4, 1, 4, 3)))
     objective = first = sums.surrogate(filters)
     for _ in range(15):
-        filters = update_filters(filters, sums, constraints, relaxation=relaxation)
+        filters = sums.sweep(filters, constraints, relaxation=relaxation)
         now = sums.surrogate(filters)
         assert now <= objective + 1e-12 * abs(objective)
         objective = now
@@ -64,9 +62,9 @@ def test_no_sweep_raises_the_surrogate(kind, weights, constraint, relaxation, re
 def test_sweeps_descend_in_other_dimensions_and_with_channels(kind, signal, size, reference):
     sums = statistics_of(reference, kind, 3, signal, size, boundary="full", channels=2)
     filters = reference.filters(np.random.default_rng(4), 4, 2, size)
-    once, thrice = (update_filters(filters, sums, FilterConstraints(), n_sweeps=n) for n in (1, 3))
+    once, thrice = (reference.swept(filters, sums, FilterConstraints(), n_sweeps=n) for n in (1, 3))
     assert sums.surrogate(thrice) < sums.surrogate(once) < sums.surrogate(filters)
-    again = update_filters(update_filters(once, sums, FilterConstraints()), sums, FilterConstraints())
+    again = reference.swept(reference.swept(once, sums, FilterConstraints()), sums, FilterConstraints())
     np.testing.assert_allclose(again, thrice, atol=1e-12)
 
 
@@ -86,7 +84,7 @@ def test_many_sweeps_reach_the_constrained_optimum(reference):
         middle = (low + high) / 2
         best = np.linalg.solve(gram + middle * np.eye(5), linear)
         low, high = (middle, high) if np.linalg.norm(best) > 1 else (low, middle)
-    found = update_filters(problem.filters, sums, FilterConstraints(), n_sweeps=3000)
+    found = reference.swept(problem.filters, sums, FilterConstraints(), n_sweeps=3000)
     np.testing.assert_allclose(found.ravel(), best, atol=1e-6)
 
 
@@ -94,7 +92,7 @@ def test_precision_and_input_are_left_alone(reference):
     sums = statistics_of(reference, "toeplitz", 6, (12, 13), (4, 3))
     filters = reference.filters(np.random.default_rng(7), 4, 1, (4, 3), np.float32)
     before = filters.copy()
-    assert update_filters(filters, sums, FilterConstraints()).dtype == np.float32
+    assert sums.sweep(filters, FilterConstraints()).dtype == np.float32
     np.testing.assert_array_equal(filters, before)
 
 
@@ -110,7 +108,7 @@ def test_unused_filters_are_found_and_left_alone_by_the_update(kind, reference):
     assert unused_filters(sums).tolist() == [0, 1, 2, 3]
     reference.add(sums, problem, x, indices, values, certificate(problem, 0, x, indices, values).residual, 1.0)
     assert unused_filters(sums).tolist() == [1, 3]
-    updated = update_filters(problem.filters, sums, FilterConstraints())
+    updated = sums.sweep(problem.filters, FilterConstraints())
     np.testing.assert_array_equal(updated[[1, 3]], problem.filters[[1, 3]])
     assert not np.array_equal(updated[[0, 2]], problem.filters[[0, 2]])
 
@@ -189,8 +187,8 @@ def test_single_precision_descends_up_to_its_rounding(kind, reference):
     exact = filters.astype(np.float64)
     objective = sums.surrogate(exact)
     for _ in range(10):
-        filters = update_filters(filters, sums, FilterConstraints())
-        exact = update_filters(exact, sums, FilterConstraints())
+        filters = sums.sweep(filters, FilterConstraints())
+        exact = sums.sweep(exact, FilterConstraints())
         now = sums.surrogate(filters.astype(np.float64))
         assert now <= objective * (1 + 1e-6)
         objective = now
@@ -211,7 +209,7 @@ def test_the_scale_of_the_sums_does_not_matter(kind, weight, reference):
     for scale in (1.0, weight):
         sums = make_statistics(kind, 4, 1, (4, 3))
         reference.add(sums, problem, x, indices, values, residual, scale)
-        updated.append(update_filters(problem.filters, sums, FilterConstraints()))
+        updated.append(sums.sweep(problem.filters, FilterConstraints()))
     assert np.all(np.isfinite(updated[1]))
     np.testing.assert_allclose(updated[1], updated[0], atol=1e-4)
 
@@ -248,7 +246,7 @@ def test_updates_are_longer_where_much_is_new(reference):
     assert lengths[-1] == 1
     sums = statistics_of(reference, "toeplitz", 0, (12, 13), (4, 3))
     filters = 0.1 * np.random.default_rng(2).standard_normal((4, 1, 4, 3))
-    once, longer = (update_filters(filters, sums, FilterConstraints(), relaxation=r) for r in (1.0, 1.5))
+    once, longer = (sums.sweep(filters, FilterConstraints(), relaxation=r) for r in (1.0, 1.5))
     first = int(np.argmax(sums.lipschitz() > 0))  # updated before any other moves
     plain = FilterConstraints().project(
         filters[first] + 1.5 * (_unprojected(sums, filters, first) - filters[first]), first
@@ -273,10 +271,10 @@ def test_only_chosen_filters_are_updated(kind, rank):
     sums.add(CodedBatch([signal], None, codes, [signal]), filters, np.ones(1))
     constraints = FilterConstraints(rank=rank)
     start = sums.sweep(filters, constraints)
-    found = update_filters(start, sums, constraints, chosen=np.array([1, 3]))
+    found = sums.sweep(start, constraints, chosen=np.array([1, 3]))
     np.testing.assert_array_equal(found[[0, 2]], start[[0, 2]])
     kept = np.setdiff1d(np.arange(4), [1])
-    one = update_filters(start, sums, constraints, chosen=np.array([1]))
+    one = sums.sweep(start, constraints, chosen=np.array([1]))
     np.testing.assert_array_equal(one[kept], start[kept])
     np.testing.assert_allclose(found[1], one[1], atol=1e-12)
     assert np.abs(found[[1, 3]] - start[[1, 3]]).max(axis=(1, 2, 3)).min() > 1e-6

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from math import prod
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from pointillist.arrays import to_host
 from pointillist.dictionary.statistics import CodedBatch
-from pointillist.problem import Geometry, broadcast_penalty
+from pointillist.problem import ConvolutionOperator, Geometry
 from pointillist.reprs import shown
 from pointillist.validation import check_arguments, is_number
 
@@ -152,13 +151,13 @@ class Windows:
 def window_errors(batch: CodedBatch, filters: NDArray, penalty: float | NDArray, robust: Robust) -> list[Windows]:
     """The windows of every signal, with the errors of its codes for the filters that they were solved for."""
     codes, windows = batch.codes.on_host(), []
+    host = replace(batch, codes=codes)
     for i in range(len(batch)):
         geometry = batch.geometry(filters, i)
         weights = None if batch.weights is None else to_host(batch.weights[i])
         edges = _edges(geometry.signal, cell_counts(robust, geometry))
         loss, seen = _losses(to_host(batch.residuals[i]), weights, edges)
-        price = broadcast_penalty(penalty, len(filters), geometry)
-        paid = _paid(geometry, edges, codes.indices[i], codes.values[i], price)
+        paid = _paid(geometry, edges, codes.indices[i], host.prices(filters, penalty, i))
         windows.append(Windows(geometry.signal, loss + paid, seen))
     return windows
 
@@ -191,7 +190,9 @@ def without_outliers(
     residuals = [to_host(residual) for residual in some.residuals]
     ones = {residual.shape: np.ones(residual.shape, residual.dtype) for residual in residuals}  # shared by many
     weights = [ones[one.shape] for one in residuals] if some.weights is None else [to_host(one) for one in some.weights]
-    spans = _spans(filters, support)
+    # Ones where a filter may be: correlated with a mask they count the samples under each code.
+    boxes = np.ones((len(filters), *filters.shape[2:])) if support is None else support
+    boxes = boxes[:, None].astype(filters.dtype)
     for i, cells in enumerate(kept):
         if cells.all():
             continue
@@ -200,7 +201,8 @@ def without_outliers(
         for axis, edge in enumerate(_edges(geometry.signal, cells.shape)):
             mask = np.repeat(mask, np.diff(edge), axis=axis)
         weights[i], residuals[i] = weights[i] * mask, residuals[i] * mask
-        useful = _touching(geometry, mask, indices[i], spans)
+        operator = ConvolutionOperator(boxes, replace(geometry, channels=1))
+        useful = operator.correlate(mask[None], indices[i]) > 0.5
         indices[i], values[i] = indices[i][useful], values[i][useful]
     return replace(some, weights=weights, residuals=residuals, codes=codes.replaced(indices, values))
 
@@ -221,11 +223,7 @@ def _edges(space: tuple[int, ...], counts: tuple[int, ...]) -> list[NDArray]:
 def _losses(residual: NDArray, weights: NDArray | None, edges: list[NDArray]) -> tuple[NDArray, NDArray]:
     """½ Σ w (x − Dz)² of each cell, from a residual w (x − Dz), and how many samples of it were seen."""
     squares = residual.astype(np.float64) ** 2
-    if weights is None:
-        sizes = np.ones(())
-        for edge in edges:
-            sizes = np.multiply.outer(sizes, np.diff(edge))
-        return 0.5 * _summed(squares.sum(axis=0), edges), len(residual) * sizes
+    weights = np.ones_like(squares) if weights is None else weights
     seen = weights > 0
     squares = np.divide(squares, weights, out=np.zeros_like(squares), where=seen)
     return 0.5 * _summed(squares.sum(axis=0), edges), _summed(seen.sum(axis=0, dtype=np.float64), edges)
@@ -238,44 +236,13 @@ def _summed(values: NDArray, edges: list[NDArray]) -> NDArray:
     return values
 
 
-def _paid(geometry: Geometry, edges: list[NDArray], indices: NDArray, values: NDArray, price: NDArray) -> NDArray:
+def _paid(geometry: Geometry, edges: list[NDArray], indices: NDArray, prices: NDArray) -> NDArray:
     """Σ λ|z| of the codes whose centre lies in each cell; a centre beyond the border belongs to the nearest."""
-    owner, position = np.divmod(indices, geometry.n_positions)
-    cost = price[owner, position if price.shape[1] > 1 else 0] * np.abs(values).astype(np.float64)
-    corners = np.unravel_index(position, geometry.grid)
+    corners = np.unravel_index(indices % geometry.n_positions, geometry.grid)
     shape = tuple(len(edge) - 1 for edge in edges)
     places = []
     for axis, (corner, edge) in enumerate(zip(corners, edges, strict=True)):
         centre = corner + (geometry.filter[axis] - 1) // 2 - geometry.offset[axis]
         places.append(np.searchsorted(edge, np.clip(centre, 0, geometry.signal[axis] - 1), side="right") - 1)
     flat = np.ravel_multi_index(tuple(places), shape)
-    return np.bincount(flat, cost, minlength=prod(shape)).reshape(shape)
-
-
-def _spans(filters: NDArray, support: NDArray | None) -> tuple[NDArray, NDArray]:
-    """First sample that each filter may use along each axis, and the one behind its last, both (n_filters, axes)."""
-    n_filters, size = len(filters), filters.shape[2:]
-    first, end = np.zeros((n_filters, len(size)), np.int64), np.tile(np.array(size), (n_filters, 1))
-    for k, allowed in enumerate([] if support is None else support):
-        places = np.argwhere(allowed)
-        first[k], end[k] = places.min(axis=0), places.max(axis=0) + 1
-    return first, end
-
-
-def _touching(geometry: Geometry, mask: NDArray, indices: NDArray, spans: tuple[NDArray, NDArray]) -> NDArray:
-    """True for codes whose filter's box holds samples (*space) that count: by sums over all boxes from the origin."""
-    owner, position = np.divmod(indices, geometry.n_positions)
-    corners = np.unravel_index(position, geometry.grid)
-    axes = zip(geometry.offset, geometry.padded, geometry.signal, strict=True)
-    ends = [(offset, padded - offset - length) for offset, padded, length in axes]
-    padded = np.pad(mask, ends, mode="wrap" if geometry.boundary == "circular" else "constant")
-    sums = np.pad(padded.astype(np.int64), [(1, 0)] * mask.ndim)
-    for axis in range(mask.ndim):
-        np.cumsum(sums, axis=axis, out=sums)
-    held = np.zeros(len(indices), np.int64)
-    for upper in product((0, 1), repeat=mask.ndim):
-        places = tuple(
-            corner + spans[up][owner, axis] for axis, (corner, up) in enumerate(zip(corners, upper, strict=True))
-        )
-        held += (-1) ** (mask.ndim - sum(upper)) * sums[places]
-    return held > 0
+    return np.bincount(flat, prices, minlength=prod(shape)).reshape(shape)

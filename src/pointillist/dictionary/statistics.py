@@ -21,13 +21,10 @@ from pointillist.codes import SparseCodes
 from pointillist.cuda.device import open_device
 from pointillist.cuda.plan import as_volume
 from pointillist.cuda.sums import CodeLists, DeviceSums
-from pointillist.dictionary.constraints import FilterConstraints
-from pointillist.dictionary.low_rank import Factors, sweep_factors
+from pointillist.dictionary.constraints import Factors, FilterConstraints, sweep_factors
 from pointillist.kernels import convolution, statistics
 from pointillist.parallel import SharedMap
-from pointillist.problem import ConvolutionOperator, Geometry, broadcast_penalty, inner, synthesise
-
-Shapes = dict[str, tuple[int, ...]]
+from pointillist.problem import ConvolutionOperator, Geometry, broadcast_penalty, synthesise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +78,13 @@ class CodedBatch:
         """The geometry of signal i with filters (n_filters, channels, *size)."""
         return Geometry(self.signals[i].shape[1:], filters.shape[2:], filters.shape[1], self.boundary)
 
+    def prices(self, filters: NDArray, penalty: float | NDArray, i: int) -> NDArray:
+        """λ|z| of each code of signal i, in float64."""
+        geometry = self.geometry(filters, i)
+        price = broadcast_penalty(penalty, len(filters), geometry)
+        owner, position = np.divmod(self.codes.indices[i], geometry.n_positions)
+        return price[owner, position if price.shape[1] > 1 else 0] * np.abs(self.codes.values[i]).astype(np.float64)
+
 
 class Statistics(ABC):
     """Sums over signals from which the filters are updated; `sweep` is the paper's update, and the slow reference.
@@ -108,11 +112,7 @@ class Statistics(ABC):
         self.n_filters, self.channels, self.size = n_filters, channels, tuple(size)
         self.total = 0.0
         self._energy: Any = 0.0  # Σ weight · ½‖x‖², of the imputed signals where these are meant
-
-    @staticmethod
-    @abstractmethod
-    def shapes(n_filters: int, channels: int, size: tuple[int, ...]) -> Shapes:
-        """Shapes of what `arrays` gives, by name."""
+        self._stored: dict[str, NDArray] = {}  # what files hold, by name; changed in place only
 
     @abstractmethod
     def add(self, batch: CodedBatch, filters: NDArray, counts: NDArray, n_jobs: int = 1) -> None:
@@ -137,17 +137,26 @@ class Statistics(ABC):
     def permute(self, order: NDArray) -> None:
         """Follow filters that were reordered as ``filters[order]``."""
 
-    @abstractmethod
     def arrays(self) -> dict[str, NDArray]:
         """The sums as arrays of the host, for storage and for other statistics of the same kind."""
+        return {**self._stored, "sums": np.array([self.total, self._energy])}
 
-    @abstractmethod
     def load(self, arrays: dict[str, NDArray]) -> None:
         """Replace the sums by those that `arrays` gave."""
+        for name, array in self._stored.items():
+            array[...] = arrays[name]
+        self.total, self._energy = map(float, arrays["sums"])
 
     def objectives(self, batch: CodedBatch, filters: NDArray, penalty: float | NDArray) -> NDArray:
         """½ Σ w (x − Dz)² + Σ λ|z| of each signal for its codes and any filters, in float64."""
-        return objectives(batch, filters, penalty)
+        shapes = [signal.shape[1:] for signal in batch.signals]
+        fits = synthesise(batch.codes, filters.astype(np.float64), shapes, filters.shape[1], batch.boundary)
+        found = np.empty(len(batch))
+        for i, (signal, fit) in enumerate(zip(batch.signals, fits, strict=True)):
+            squares = (signal - fit) ** 2
+            loss = 0.5 * np.sum(squares if batch.weights is None else batch.weights[i] * squares)
+            found[i] = loss + np.sum(batch.prices(filters, penalty, i))
+        return found
 
     def surrogate(self, filters: NDArray) -> float:
         """½ dᵀCd − Bᵀd and a constant, Σ ½ w (x − Zd)² or what majorises it, for any filters d."""
@@ -203,17 +212,13 @@ class ToeplitzStatistics(Statistics):
 
     def __init__(self, n_filters: int, channels: int, size: tuple[int, ...]) -> None:
         super().__init__(n_filters, channels, size)
-        shapes = self.shapes(n_filters, channels, self.size)
-        self.linear = np.zeros(shapes["linear"])
-        self._blocks = np.zeros(prod(shapes["pairs"]) + statistics.toeplitz_spare(self.size))
-        self.pairs = self._blocks[: prod(shapes["pairs"])].reshape(shapes["pairs"])
+        self.linear = np.zeros((n_filters, channels, *size))
+        shape = (n_filters * (n_filters + 1) // 2, *(2 * side - 1 for side in size))
+        self._blocks = np.zeros(prod(shape) + statistics.toeplitz_spare(self.size))
+        self.pairs = self._blocks[: prod(shape)].reshape(shape)
+        self._stored = {"linear": self.linear, "pairs": self.pairs}
         k = np.arange(n_filters, dtype=np.int64)
         self.first = k * n_filters - k * (k - 1) // 2  # number of pair (k, k); pair (k, l ≥ k) is l − k further
-
-    @staticmethod
-    def shapes(n_filters: int, channels: int, size: tuple[int, ...]) -> Shapes:
-        pairs = (n_filters * (n_filters + 1) // 2, *(2 * side - 1 for side in size))
-        return {"linear": (n_filters, channels, *size), "pairs": pairs, "sums": (2,)}
 
     def add(self, batch: CodedBatch, filters: NDArray, counts: NDArray, n_jobs: int = 1) -> None:
         # Signals of one shape that follow each other are taken together, so that the order of the sums is theirs.
@@ -265,9 +270,7 @@ class ToeplitzStatistics(Statistics):
             return self._sweep_factors(filters, constraints, constraints.rank, bounds, scale)
         flat, dtype = _flat(filters, filters.dtype), filters.dtype
         chosen = np.arange(self.n_filters) if chosen is None else chosen
-        support = np.ones((self.n_filters, prod(self.size)), bool)
-        if constraints.support is not None:
-            support = constraints.support.reshape(support.shape)
+        support = constraints.flat_support(self.n_filters, prod(self.size))
         toeplitz = statistics.make_toeplitz(self._blocks, self.size, dtype)
         linear, bounds = _flat(scale * self.linear, dtype), bounds.astype(dtype)
         signs, gradient = (constraints.zero_mean, constraints.nonnegative), np.empty_like(flat[0])
@@ -338,7 +341,7 @@ class ToeplitzStatistics(Statistics):
             self.pairs[self.first[low] + high - low] = 0
 
     def permute(self, order: NDArray) -> None:
-        self.linear = self.linear[order]
+        self.linear[...] = self.linear[order]
         rows, columns = (order[numbers] for numbers in np.triu_indices(self.n_filters))
         low, high = np.minimum(rows, columns), np.maximum(rows, columns)
         moved = self.pairs[self.first[low] + high - low]
@@ -346,27 +349,16 @@ class ToeplitzStatistics(Statistics):
             moved[n] = np.flip(moved[n]).copy()
         self.pairs[...] = moved
 
-    def arrays(self) -> dict[str, NDArray]:
-        return {"linear": self.linear, "pairs": self.pairs, "sums": np.array([self.total, self._energy])}
-
-    def load(self, arrays: dict[str, NDArray]) -> None:
-        self.linear[...] = arrays["linear"]
-        self.pairs[...] = arrays["pairs"]
-        self.total, self._energy = (float(value) for value in arrays["sums"])
-
 
 class DenseStatistics(Statistics):
     """B and C as they stand in the paper, (K·M)² for each channel: exact for any boundary and weights, of small problems."""
 
     def __init__(self, n_filters: int, channels: int, size: tuple[int, ...]) -> None:
         super().__init__(n_filters, channels, size)
-        self.linear = np.zeros((n_filters, channels, *self.size))
-        self.quadratic = np.zeros((channels, *(n_filters, prod(self.size)) * 2))
-
-    @staticmethod
-    def shapes(n_filters: int, channels: int, size: tuple[int, ...]) -> Shapes:
         width = n_filters * prod(size)
-        return {"linear": (channels, width), "quadratic": (channels, width, width), "sums": (2,)}
+        self._stored = {"linear": np.zeros((channels, width)), "quadratic": np.zeros((channels, width, width))}
+        self.linear = np.moveaxis(self._stored["linear"].reshape(channels, n_filters, *size), 1, 0)
+        self.quadratic = self._stored["quadratic"].reshape(channels, *(n_filters, prod(size)) * 2)
 
     def add(self, batch: CodedBatch, filters: NDArray, counts: NDArray, n_jobs: int = 1) -> None:
         for i, (signal, count) in enumerate(zip(batch.signals, counts.tolist(), strict=True)):
@@ -425,19 +417,8 @@ class DenseStatistics(Statistics):
         self.quadratic[:, :, :, which] = 0
 
     def permute(self, order: NDArray) -> None:
-        self.linear = self.linear[order]
-        self.quadratic = self.quadratic[:, order][:, :, :, order]
-
-    def arrays(self) -> dict[str, NDArray]:
-        shapes = self.shapes(self.n_filters, self.channels, self.size)
-        linear = np.moveaxis(self.linear, 1, 0).reshape(shapes["linear"])
-        quadratic = self.quadratic.reshape(shapes["quadratic"])
-        return {"linear": linear, "quadratic": quadratic, "sums": np.array([self.total, self._energy])}
-
-    def load(self, arrays: dict[str, NDArray]) -> None:
-        self.linear[...] = np.moveaxis(arrays["linear"].reshape(self.channels, self.n_filters, *self.size), 0, 1)
-        self.quadratic[...] = arrays["quadratic"].reshape(self.quadratic.shape)
-        self.total, self._energy = (float(value) for value in arrays["sums"])
+        self.linear[...] = self.linear[order]
+        self.quadratic[...] = self.quadratic[:, order][:, :, :, order]
 
 
 class DeviceStatistics(Statistics):
@@ -451,8 +432,6 @@ class DeviceStatistics(Statistics):
     device : str
         "cuda" or "cuda:N".
     """
-
-    shapes = staticmethod(ToeplitzStatistics.shapes)
 
     def __init__(self, n_filters: int, channels: int, size: tuple[int, ...], device: str) -> None:
         super().__init__(n_filters, channels, size)
@@ -473,14 +452,11 @@ class DeviceStatistics(Statistics):
         """A copy of the sums for the CPU."""
         if self._loaded is not None:
             return self._loaded
-        copy, shapes = ToeplitzStatistics(*self._shape), self.shapes(*self._shape)
-        arrays = {name: getattr(self._sums, name).get().reshape(shapes[name]) for name in ("linear", "pairs")}
-        copy.load({**arrays, "sums": np.array([self.total, float(self._energy)])})
+        copy = ToeplitzStatistics(self.n_filters, self.channels, self.size)
+        copy.linear[...] = self._sums.linear.get().reshape(copy.linear.shape)
+        copy.pairs[...] = self._sums.pairs.get().reshape(copy.pairs.shape)
+        copy.total, copy._energy = self.total, float(self._energy)
         return copy
-
-    @property
-    def _shape(self) -> tuple[int, int, tuple[int, ...]]:
-        return self.n_filters, self.channels, self.size
 
     def add(self, batch: CodedBatch, filters: NDArray, counts: NDArray, n_jobs: int = 1) -> None:
         flat = filters.reshape(self.n_filters, -1)
@@ -525,9 +501,7 @@ class DeviceStatistics(Statistics):
         if constraints.rank is not None:  # small products of patterns and shapes, which the host does as fast
             return self.on_host().sweep(filters, constraints, chosen, relaxation=relaxation, n_jobs=n_jobs)
         chosen = np.arange(self.n_filters) if chosen is None else chosen
-        support = np.ones((self.n_filters, prod(self.size)), bool)
-        if constraints.support is not None:
-            support = constraints.support.reshape(support.shape)
+        support = constraints.flat_support(self.n_filters, prod(self.size))
         signs = constraints.zero_mean, constraints.nonnegative
         moved = self._sums.sweep(filters.reshape(self.n_filters, -1), chosen, relaxation, support, *signs).get()
         return moved.reshape(filters.shape).astype(filters.dtype)
@@ -555,52 +529,19 @@ class DeviceStatistics(Statistics):
         return self.on_host().arrays()
 
     def load(self, arrays: dict[str, NDArray]) -> None:
-        self._loaded = ToeplitzStatistics(*self._shape)
+        self._loaded = ToeplitzStatistics(self.n_filters, self.channels, self.size)
         self._loaded.load(arrays)
-        self.total, self._energy = (float(value) for value in arrays["sums"])
+        self.total, self._energy = map(float, arrays["sums"])
         self.__dict__.pop("_sums", None)
 
 
 def make_statistics(kind: str, n_filters: int, channels: int, size: tuple[int, ...], device: str = "cpu") -> Statistics:
-    """Empty statistics of a kind, "toeplitz" or "dense", on a device if that is a CUDA device."""
-    if kind == "dense" or is_cpu(device):
-        return _KINDS[kind](n_filters, channels, size)
+    """Empty statistics of a kind, "toeplitz" or "dense"; only the first can live on a CUDA device."""
+    if kind == "dense":
+        return DenseStatistics(n_filters, channels, size)
+    if is_cpu(device):
+        return ToeplitzStatistics(n_filters, channels, size)
     return DeviceStatistics(n_filters, channels, size, device)
-
-
-def statistics_device(kind: str, device: str) -> str:
-    """Device of the statistics while codes are solved for on `device`: only "toeplitz" ones can live on a GPU."""
-    return "cpu" if is_cpu(device) or kind != "toeplitz" else device
-
-
-def statistics_shapes(kind: str, n_filters: int, channels: int, size: tuple[int, ...]) -> Shapes:
-    """Shapes of the arrays that a kind of statistics is stored as, by name."""
-    return _KINDS[kind].shapes(n_filters, channels, size)
-
-
-_KINDS: dict[str, type[ToeplitzStatistics | DenseStatistics]] = {
-    "toeplitz": ToeplitzStatistics,
-    "dense": DenseStatistics,
-}
-
-
-def objectives(batch: CodedBatch, filters: NDArray, penalty: float | NDArray) -> NDArray:
-    """½ Σ w (x − Dz)² + Σ λ|z| of each signal on the host, in float64, for its codes and any filters."""
-    shapes = [signal.shape[1:] for signal in batch.signals]
-    fits = synthesise(batch.codes, filters.astype(np.float64), shapes, filters.shape[1], batch.boundary)
-    prices = {
-        shape: broadcast_penalty(penalty, len(filters), batch.geometry(filters, shapes.index(shape)))
-        for shape in set(shapes)
-    }
-    found = np.empty(len(batch))
-    for i, (signal, fit) in enumerate(zip(batch.signals, fits, strict=True)):
-        squares = (signal - fit) ** 2
-        loss = 0.5 * float(np.sum(squares if batch.weights is None else batch.weights[i] * squares))
-        price = prices[shapes[i]]
-        owner, position = np.divmod(batch.codes.indices[i], prod(batch.codes.grids[i]))
-        paid = price[owner, position if price.shape[1] > 1 else 0]
-        found[i] = loss + inner(paid, np.abs(batch.codes.values[i]))
-    return found
 
 
 def add_pairs(
@@ -639,8 +580,13 @@ def add_pairs(
             filters, positions = np.divmod(indices[i], geometry.n_positions)
             value, own = values[i].astype(np.float64), np.ones(len(filters), bool)
             if geometry.boundary == "circular":
-                grid, sources, positions = _on_circle(positions, geometry.grid, geometry.filter)
-                filters, value, own = filters[sources], value[sources], np.arange(len(sources)) < len(filters)
+                # Behind its border the circle goes on with copies, which codes at the other end meet there.
+                around = [(side - 1, side - 1) for side in geometry.filter]
+                wide = np.pad(np.arange(geometry.n_positions).reshape(geometry.grid), around, mode="wrap")
+                sparse = scipy.sparse.csc_array((value, (filters, positions)), (n_filters, geometry.n_positions))
+                filters, positions = (codes := sparse[:, wide.ravel()].tocoo()).coords
+                value, grid = codes.data, wide.shape
+                own = np.pad(np.ones(geometry.grid, bool), around).ravel()[positions]
             layers.append((filters, positions + number * prod(grid), value, weights[i] * value, own))
         filters, positions, value, weighted, own = (np.concatenate(some) for some in zip(*layers, strict=True))
         order = np.argsort(positions, kind="stable")
@@ -658,25 +604,6 @@ def add_pairs(
         spans = [(first, last) for first, last in pairwise(cuts) if first < last]
         flat, size = out.reshape(len(out), -1), (1, *geometry.filter)
         statistics.add_pairs(*arrays, shape, size, spans, flat, SharedMap(threads))
-
-
-def _on_circle(
-    positions: NDArray, grid: tuple[int, ...], size: tuple[int, ...]
-) -> tuple[tuple[int, ...], NDArray, NDArray]:
-    """Codes on a circular grid, followed by copies beyond the border of those that codes at the other end meet there.
-
-    Returns the widened grid, for every code the number of its original (the originals come first) and its position.
-    """
-    wide = tuple(g + 2 * (s - 1) for g, s in zip(grid, size, strict=True))
-    places = np.stack(np.unravel_index(positions, grid)) + np.array(size)[:, None] - 1
-    sources = np.arange(len(positions))
-    for axis, (g, s) in enumerate(zip(grid, size, strict=True)):
-        low, high = places[axis] < 2 * (s - 1), places[axis] >= g
-        step = np.zeros((len(grid), 1), places.dtype)
-        step[axis] = g
-        places = np.concatenate([places, places[:, low] + step, places[:, high] - step], axis=1)
-        sources = np.concatenate([sources, sources[low], sources[high]])
-    return wide, sources, np.ravel_multi_index(tuple(places), wide)
 
 
 def code_matrix(geometry: Geometry, n_filters: int, indices: NDArray, values: NDArray) -> scipy.sparse.csr_array:

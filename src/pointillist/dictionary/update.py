@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
+import scipy.ndimage
 from numpy.typing import ArrayLike, NDArray
 
 from pointillist.arrays import to_host
-from pointillist.dictionary.constraints import FilterConstraints
-from pointillist.dictionary.low_rank import factorise, likeness
+from pointillist.dictionary.constraints import FilterConstraints, factorise, likeness
 from pointillist.dictionary.statistics import Statistics
 from pointillist.reprs import ShortRepr
 from pointillist.validation import check_arguments
@@ -45,18 +45,8 @@ class Tuning:
 TUNING = Tuning()
 
 
-class _Checked:
-    """Names of arguments, checked before a frozen class takes them."""
-
-    def __new__(cls, *args: object, **given: object) -> Self:
-        """Say of `rank` and `robust` where they belong."""
-        for name in {"rank", "robust"} & given.keys():
-            raise TypeError(f"{name} is an argument of the learner: OnlineCSC({name}={given[name]!r})")
-        return super().__new__(cls)
-
-
 @dataclass(frozen=True, repr=False)
-class FilterUpdate(ShortRepr, _Checked):
+class FilterUpdate(ShortRepr):
     """Update of the filters of a learner, and their constraints.
 
     Parameters
@@ -145,43 +135,6 @@ def step_length(share: float, ndim: int) -> float:
     return TUNING.longer if share >= TUNING.much_new and ndim > 1 else 1.0
 
 
-def update_filters(
-    filters: NDArray,
-    sums: Statistics,
-    constraints: FilterConstraints,
-    *,
-    n_sweeps: int = 1,
-    chosen: NDArray | None = None,
-    relaxation: float = 1.0,
-    n_jobs: int = 1,
-) -> NDArray:
-    """Minimise ½ dᵀCd − Bᵀd over feasible filters, one filter at a time, starting from the current ones.
-
-    Each step is a projected gradient step with the block's own Lipschitz bound, so the surrogate never rises.
-
-    Parameters
-    ----------
-    filters : (n_filters, channels, *size) array
-    sums : Statistics
-    constraints : FilterConstraints
-    n_sweeps : int
-        Passes over the filters; the paper does one, warm started.
-    chosen : (n_chosen,) int array or None
-        Numbers of the filters to update, ascending; None is all.
-    relaxation : float
-        How many times as long as the bound says steps are; less than two.
-    n_jobs : int
-        Threads; the filters do not depend on it.
-
-    Returns
-    -------
-    (n_filters, channels, *size) array, of the precision that was given
-    """
-    for _ in range(n_sweeps):
-        filters = sums.sweep(filters, constraints, chosen, relaxation=relaxation, n_jobs=n_jobs)
-    return filters
-
-
 def unused_filters(sums: Statistics) -> NDArray:
     """Filters whose codes carry next to no energy."""
     energies = sums.energies()
@@ -243,19 +196,17 @@ def initial_filters(
     """
     if isinstance(init, str) and init == "random":
         return constraints.normalise(rng.standard_normal(shape)).astype(dtype)
-    if isinstance(init, str) and constraints.rank is not None:
-        filters = spread_patches(signals, shape[2:], shape[0], constraints.rank, rng)
-        for k, patch in enumerate(filters):
-            left = np.linalg.norm(constraints.project(patch / max(float(np.linalg.norm(patch)), 1e-6), k))
-            # Noise takes the place of a patch that the constraints leave nothing of, but for rounding.
-            filters[k] = constraints.unit(patch if left > 1e-6 else rng.standard_normal(shape[1:]), k)
-        return filters.astype(dtype)
     if isinstance(init, str):
-        drawn = draw_patches(signals, shape[2:], TUNING.candidates * shape[0], rng)
-        liveliness = np.var(drawn.reshape(len(drawn), -1), axis=1)
-        chosen = drawn[np.sort(np.argsort(-liveliness, kind="stable")[: shape[0]])]
-        noise = 1e-3 * rng.standard_normal(shape)  # a flat patch would stay zero under zero_mean
-        return constraints.normalise(chosen + noise).astype(dtype)
+        if constraints.rank is None:
+            drawn = draw_patches(signals, shape[2:], TUNING.candidates * shape[0], rng)
+            liveliness = np.var(drawn.reshape(len(drawn), -1), axis=1)
+            patches = drawn[np.sort(np.argsort(-liveliness, kind="stable")[: shape[0]])]
+        else:
+            patches = spread_patches(signals, shape[2:], shape[0], constraints.rank, rng)
+        scale = np.std(patches, axis=tuple(range(1, len(shape))), keepdims=True)
+        # A little noise is left of a patch that the constraints leave nothing of, such as a flat one of zero mean.
+        noise = 1e-3 * np.where(scale > 0, scale, 1) * rng.standard_normal(shape)
+        return constraints.normalise(patches + noise).astype(dtype)
     given = np.asarray(init, dtype)
     if given.shape == (shape[0], *shape[2:]) and shape[1] == 1:
         given = given[:, None]
@@ -280,15 +231,17 @@ def spread_patches(
 ) -> NDArray:
     """Filters (count, channels, *size) of a rank, made from patches that explain as much as they can of many others.
 
-    Random patches show the frequent and strong events several times, each at another shift. So every patch is moved until an
-    event lies in its middle, and then those are chosen, one after the other, that explain most of all drawn patches, at any
+    Random patches show the frequent and strong events several times, each at another shift. So every patch is moved to have
+    its event in the middle, and then those are chosen, one after the other, that explain most of all drawn patches, at any
     shift, that those before them do not.
     """
-    places = _draw_places(signals, size, TUNING.candidates * count + TUNING.more_candidates, rng)
-    drawn = [_centred_factors(signals, place, size, rank) for place in places]
-    once = list({place: factors for place, *factors in drawn}.values())  # several patches end in one place
-    found = once if len(once) >= count else [factors for _, *factors in drawn]
-    patterns, shapes = (np.stack(some) for some in zip(*found, strict=True))
+    count_drawn = TUNING.candidates * count + TUNING.more_candidates
+    places = [_centred(signals, place, size) for place in _draw_places(signals, size, count_drawn, rng)]
+    once = sorted(set(places))  # several patches end in one place
+    drawn = np.stack([_window(signals, place, size) for place in (once if len(once) >= count else places)])
+    # Patches have noise, and so any rank: several iterations come near to the nearest factors.
+    matrices = drawn.reshape(*drawn.shape[:2], -1).astype(np.float64)
+    patterns, shapes = factorise(matrices, rank, iterations=5)
     chosen = _representatives(patterns, shapes, size, count)
     return (patterns[chosen] @ shapes[chosen]).reshape(count, -1, *size)
 
@@ -308,39 +261,17 @@ def _window(signals: Sequence[NDArray], place: _Place, size: tuple[int, ...]) ->
     return to_host(signals[i][(slice(None), *(slice(c, c + s) for c, s in zip(corner, size, strict=True)))])
 
 
-def _centred_factors(
-    signals: Sequence[NDArray], place: _Place, size: tuple[int, ...], rank: int
-) -> tuple[_Place, NDArray, NDArray]:
-    """Place of a patch once its energy lies in its middle, and there its patterns (channels, rank) and shapes."""
+def _centred(signals: Sequence[NDArray], place: _Place, size: tuple[int, ...]) -> _Place:
+    """Place of the window near another one that has its energy in its middle."""
     i, corner = place
-    patterns, shapes = _factors(_window(signals, place, size), rank)
     for _ in range(4):  # it sees more of an event each time
-        moved = tuple(
-            min(max(c + m, 0), n - s)
-            for c, m, n, s in zip(corner, _offset(shapes, size), signals[i].shape[1:], size, strict=True)
-        )
-        if moved == corner:
+        energy = np.sum(_window(signals, (i, corner), size).astype(np.float64) ** 2, axis=0)
+        energy = np.maximum(energy - np.median(energy), 0)  # noise has as much of it everywhere
+        if not energy.any():
             break
-        corner = moved
-        patterns, shapes = _factors(_window(signals, (i, corner), size), rank)
-    return (i, corner), patterns, shapes
-
-
-def _factors(patch: NDArray, rank: int) -> tuple[NDArray, NDArray]:
-    # Patches have noise, and so any rank: several iterations come near to the nearest factors.
-    patterns, shapes = factorise(patch.reshape(1, len(patch), -1).astype(np.float64), rank, iterations=5)
-    return patterns[0], shapes[0]
-
-
-def _offset(shapes: NDArray, size: tuple[int, ...]) -> list[int]:
-    """Distance of the centre of the energy of shapes from the middle, along every axis."""
-    energy = np.sum(shapes**2, axis=0)
-    energy = np.maximum(energy - np.median(energy), 0).reshape(size)  # noise has as much of it everywhere
-    total = float(np.sum(energy))
-    if total == 0:
-        return [0] * len(size)
-    marginals = [np.sum(energy, axis=tuple(a for a in range(len(size)) if a != axis)) for axis in range(len(size))]
-    return [round(float(np.arange(s) @ m) / total - (s - 1) / 2) for s, m in zip(size, marginals, strict=True)]
+        ends = zip(corner, scipy.ndimage.center_of_mass(energy), signals[i].shape[1:], size, strict=True)
+        corner = tuple(min(max(c + round(middle - (s - 1) / 2), 0), n - s) for c, middle, n, s in ends)
+    return i, corner
 
 
 def _representatives(patterns: NDArray, shapes: NDArray, size: tuple[int, ...], count: int) -> list[int]:

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from pointillist.data.sources import ArraySource
 from pointillist.dictionary.robust import Robust
-from pointillist.dictionary.statistics import statistics_shapes
 from pointillist.dictionary.update import FilterUpdate
 from pointillist.errors import CheckpointError, ModelFileError
 from pointillist.kernels.compiling import environment
@@ -93,12 +92,17 @@ def unpack_state(step: Step, stored: Stored) -> LearnerState:
     if WINDOWS + "left" in arrays:
         table = outlier_table(arrays[WINDOWS + "places"], arrays[WINDOWS + "left"])
         windows = WindowRecord(arrays[WINDOWS + "errors"], table)
+    statistics, sums = step.empty(filters.shape), _named(arrays, STATISTICS)
+    if sums:
+        for name, array in statistics.arrays().items():
+            check_array(sums, name, "f", array.shape)
+        statistics.load(sums)
     return LearnerState(
         filters=filters,
         penalty=float(penalty) if penalty.ndim == 0 else penalty,
         seed=facts["seed"],
         step=facts["step"],
-        statistics=step.empty(filters.shape, _named(arrays, STATISTICS)),
+        statistics=statistics,
         constraints=step.constraints(arrays.get("support")),
         n_seen=facts["n_seen"],
         seconds=history[-1]["seconds"] if history else 0.0,
@@ -219,7 +223,7 @@ def _check_arrays(parameters: Mapping[str, Any], arrays: Mapping[str, NDArray]) 
         raise ValueError(f"filters of shape {arrays['filters'].shape} have no channels")
     if float(np.abs(filters).max()) > _LARGEST:
         raise ValueError(f"filters must lie between -{_LARGEST:g} and {_LARGEST:g}")
-    n_filters, channels, *size = filters.shape
+    n_filters, _, *size = filters.shape
     check_array(arrays, "usage", "f", (n_filters,), least=0)
     if check_array(arrays, "penalty", "f", least=sys.float_info.min).ndim > filters.ndim - 1:
         raise ValueError("array penalty has too many axes")
@@ -232,17 +236,6 @@ def _check_arrays(parameters: Mapping[str, Any], arrays: Mapping[str, NDArray]) 
         check_array(windows, "errors", "f", (None,), least=0)
         left = check_array(windows, "left", "f", (None,), least=0)
         check_array(windows, "places", "i", (len(left), 1 + 2 * len(size)), least=0)
-    sums = _named(arrays, STATISTICS)
-    if sums:
-        update = parameters.get("update")
-        settings = update.get("settings") if isinstance(update, Mapping) else None
-        kind = settings.get("statistics") if isinstance(settings, Mapping) else FilterUpdate.statistics
-        check_form(kind, one_of(("toeplitz", "dense")), "update.statistics")
-        shapes = statistics_shapes(str(kind), n_filters, channels, tuple(size))
-        if shapes.keys() != sums.keys():
-            raise ValueError(f"{kind} statistics must have the arrays {', '.join(shapes)}")
-        for name, shape in shapes.items():
-            check_array(sums, name, "f", shape)
 
 
 def read_history(arrays: Mapping[str, NDArray]) -> list[dict[str, Any]]:

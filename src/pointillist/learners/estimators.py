@@ -36,10 +36,8 @@ from pointillist.data.sources import (
     read_batch,
 )
 from pointillist.data.sources.base import Cache
-from pointillist.dictionary.constraints import filter_shapes
-from pointillist.dictionary.low_rank import split_channels
+from pointillist.dictionary.constraints import filter_shapes, split_channels
 from pointillist.dictionary.robust import Robust
-from pointillist.dictionary.statistics import statistics_device
 from pointillist.dictionary.update import FilterUpdate
 from pointillist.kernels.compiling import working_time
 from pointillist.learners.checkpoints import Checkpoints, Keeper, resumed_state
@@ -329,7 +327,7 @@ def training_step(learner: BatchCSC | OnlineCSC, *, shared: bool = False) -> Ste
             # As long as the ridge of BatchCSC lasts, filters gain most on new signals: it fades over the whole run.
             "half_life": 0.5 * learner.max_iter if isinstance(learner, BatchCSC) else _HALF_LIFE,
             "n_jobs": effective_jobs(learner.n_jobs),
-            "home": "cpu" if shared else statistics_device(update.statistics, learner.device),
+            "home": "cpu" if shared or update.statistics == "dense" else learner.device,
         }
     )
 

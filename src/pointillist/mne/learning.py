@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.codes import SparseCodes
-from pointillist.dictionary.low_rank import split_channels
+from pointillist.dictionary.constraints import split_channels
 from pointillist.learners import FilterUpdate, OnlineCSC
 from pointillist.mne.recordings import Sensors, Windows
 from pointillist.problem import signal_shape
