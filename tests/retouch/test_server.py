@@ -9,8 +9,10 @@ import pytest
 from PIL import Image
 
 import pointillist as pt
-from pointillist.retouch import server, tasks
-from pointillist.retouch.server import TOKEN_HEADER
+from pointillist.data.photofiles import Metadata, Photograph
+from pointillist.retouch import server
+from pointillist.retouch import session as sessions
+from pointillist.retouch.server import TOKEN_HEADER, mask_view, picture_view
 
 PORT, TOKEN = 8123, "a-token"  # as in conftest.py
 LINE = {"kind": "paint", "radius": 2, "points": [10, 10, 40, 25]}
@@ -29,14 +31,14 @@ def _wait(client, seconds=240):
 
 
 def test_the_page_and_its_files_are_served_with_a_strict_policy(client):
-    for path, kind in [("/", "text/html"), ("/assets/app.js", "text/javascript"), ("/assets/app.css", "text/css")]:
+    for path, kind in [("/", "text/html"), ("/app.js", "text/javascript"), ("/app.css", "text/css")]:
         answer = client.get(path)
         assert answer.status_code == 200
         assert answer.headers["content-type"].startswith(kind)
         assert answer.headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'")
         assert answer.headers["cache-control"] == "no-store"
-    assert client.get("/assets/server.py").status_code == 404
-    assert client.get("/assets/..%2fserver.py").status_code == 404
+    assert client.get("/server.py").status_code == 404
+    assert client.get("/..%2fserver.py").status_code == 404
 
 
 def test_the_first_address_gives_the_cookie_that_the_others_need(client):
@@ -158,7 +160,7 @@ def test_one_thing_at_a_time_and_cancelling(client, photograph, monkeypatch):
             progress(0.01)
             time.sleep(0.001)
 
-    monkeypatch.setattr(tasks, "mend", slow)
+    monkeypatch.setattr(sessions, "mended", slow)
     _upload(client, photograph)
     assert client.post("/mend", json={"task": "denoise"}).json()["job"]["state"] == "running"
     again = client.post("/mend", json={"task": "denoise"})
@@ -174,15 +176,13 @@ def test_what_was_found_can_be_seen_and_used(client, photograph, monkeypatch):
     mask = np.zeros((40, 60), bool)
     mask[10:12, 20:30] = True
     monkeypatch.setattr(pt, "find_damage", lambda pixels, kind, **options: mask)
-    monkeypatch.setattr(tasks, "mend", lambda wish, photograph, mask, progress: used.append(mask) or photograph)
+    monkeypatch.setattr(sessions, "mended", lambda wish, photograph, mask, progress: used.append(mask) or photograph)
     used = []
     _upload(client, photograph)
     client.post("/find")
     [(number, count)] = _wait(client)["found"].items()
     assert count == 20
-    assert client.post("/find", params={"sensitivity": "2"}).status_code == 400
     assert client.post("/find", params={"sensitivity": "high"}).status_code == 400
-    assert client.post("/find", params={"kind": "stains"}).status_code == 400
     view = client.get("/view", params={"of": number, "x": 0, "y": 0, "w": 60, "h": 40, "scale": 1})
     assert np.array_equal(np.asarray(Image.open(io.BytesIO(view.content)).getchannel("A")) > 0, mask)
     client.post("/mend", json={"task": "inpaint", "steps": [{"kind": "found", "id": int(number)}]})
@@ -208,3 +208,84 @@ def test_a_port_that_is_taken_is_named():
         port = other.getsockname()[1]
         with pytest.raises(OSError, match=f"port {port} .* leave --port out"):
             server.serve(port=port, ready=print)
+
+
+def _box(x, y, width, height, scale):
+    return {"x": str(x), "y": str(y), "w": str(width), "h": str(height), "scale": str(scale)}
+
+
+def _opened(answer):
+    image = Image.open(io.BytesIO(answer[0]))
+    assert answer[1] == f"image/{image.format.lower()}"
+    return image
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.float32])
+def test_at_full_scale_pixels_are_exact(kind):
+    shown = np.random.default_rng(0).integers(0, 256, (30, 40, 3))
+    factor = {np.uint8: 1, np.uint16: 257, np.float32: 1 / 255}[kind]
+    photograph = Photograph((shown * factor).astype(kind))
+    part = np.asarray(_opened(picture_view(photograph, _box(5, 7, 100, 10, 1.0))))
+    assert np.array_equal(part, shown[7:17, 5:])
+
+
+def test_smaller_views_keep_profile_and_transparency():
+    pixels, alpha = np.full((300, 400), 100, np.uint8), np.zeros((300, 400), np.uint8)
+    plain = Photograph(pixels, metadata=Metadata(icc=b"a profile"))
+    image = _opened(picture_view(plain, _box(0, 0, 400, 300, 0.25)))
+    assert (image.format, image.size, image.info["icc_profile"]) == ("JPEG", (100, 75), b"a profile")
+    clear = _opened(picture_view(Photograph(pixels, alpha), _box(0, 0, 400, 300, 0.25)))
+    assert clear.mode == "LA"
+    assert np.asarray(clear.getchannel("A")).max() == 0
+
+
+def test_a_thin_scratch_stays_visible_in_a_small_view():
+    mask = np.zeros((400, 400), bool)
+    mask[:, 201] = True
+    shown = np.asarray(_opened(mask_view(mask, _box(0, 0, 400, 400, 0.25))).getchannel("A"))
+    assert shown.max() > 200
+    assert np.count_nonzero(shown.any(axis=0)) == 1
+
+
+@pytest.mark.parametrize(
+    "query", [{}, {"x": "a"}, {"x": "-1"}, {"w": "0"}, {"scale": "0"}, {"scale": "2"}, {"scale": "nan"}, {"x": "400"}]
+)
+def test_views_of_nothing_are_refused(query):
+    photograph = Photograph(np.zeros((300, 400), np.uint8))
+    with pytest.raises(ValueError, match=r"view|scale"):
+        picture_view(photograph, {**_box(0, 0, 400, 300, 1), **query} if query else {})
+
+
+@pytest.mark.parametrize(
+    ("wish", "words"),
+    [
+        ({"task": "sing"}, "task must be one of"),
+        ({"task": "denoise", "version": 99}, "Another photograph"),
+        (["mend"], "reload the page"),
+    ],
+)
+def test_impossible_wishes_are_refused(client, photograph, wish, words):
+    _upload(client, photograph)
+    answer = client.post("/mend", json=wish)
+    assert answer.status_code == 400
+    assert words in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "words"),
+    [
+        ("/find", {"params": {"sensitivity": "2"}}, "sensitivity"),
+        ("/find", {"params": {"kind": "stains"}}, "stains"),
+        ("/estimate", {"params": {"blur": "wind"}}, "wind"),
+        ("/mend", {"json": {"task": "denoise", "sigma": -1}}, "sigma"),
+        ("/mend", {"json": {"task": "inpaint", "steps": [LINE], "texture": 1.1}}, "texture"),
+        ("/mend", {"json": {"task": "deblur", "blur": "motion", "length": 1e6, "angle": 0}}, "length"),
+        ("/mend", {"json": {"task": "deblur", "blur": "gaussian", "width": 0}}, "sigma"),
+    ],
+)
+def test_what_the_library_refuses_is_said(client, photograph, path, asked, words):
+    _upload(client, photograph)
+    assert client.post(path, **asked).status_code == 200
+    job = _wait(client)["job"]
+    assert job["state"] == "failed"
+    assert words in job["error"]

@@ -5,14 +5,13 @@ development photographs; here they are only read and evaluated.
 """
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from pointillist.retouch.groups import Groups
 from pointillist.storage import read_arrays
 
 Plane = NDArray[np.float32]
@@ -33,6 +32,45 @@ class Tuning:
 
 
 TUNING = Tuning()
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Samples in groups, such as pixels of islands: `owner` (samples,) is that of each one, from 0 to `count` − 1."""
+
+    owner: NDArray[np.integer]
+    count: int
+
+    @cached_property
+    def size(self) -> NDArray[np.integer]:
+        """Samples of every group, counted as one where there are none."""
+        return np.maximum(np.bincount(self.owner, minlength=self.count), 1)
+
+    def mean(self, samples: NDArray) -> NDArray:
+        """Mean of every group; of samples (samples, channels) that of every channel, (count, channels)."""
+        if samples.ndim == 2:
+            return np.stack([self.mean(one) for one in samples.T], axis=-1)
+        return np.bincount(self.owner, samples, self.count) / self.size
+
+    def spread(self, samples: NDArray) -> NDArray:
+        """Standard deviation within every group, of shape as `mean`."""
+        return np.sqrt(np.maximum(self.mean(samples.astype(np.float64) ** 2) - self.mean(samples) ** 2, 0))
+
+    def largest(self, samples: NDArray) -> NDArray:
+        """Largest sample of every group, at least zero."""
+        largest = np.zeros(self.count)
+        np.maximum.at(largest, self.owner, samples)
+        return largest
+
+    def extent(self, places: NDArray[np.integer]) -> NDArray[np.integer]:
+        """Rows or columns from the first to the last of every group."""
+        end = np.max(places, initial=0)
+        return self.largest(places) - (end - self.largest(end - places)) + 1
+
+
+def renumbered(labels: Labels, taken: NDArray[np.bool_]) -> Labels:
+    """Labels that count only the islands that are taken, from one; `taken` has an entry for each island."""
+    return np.append(0, np.where(taken, np.cumsum(taken), 0)).astype(np.int32)[labels]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +150,7 @@ def speck_candidates(values: Plane) -> list[tuple[Labels, Plane]]:
         islands = Groups(labels[where] - 1, count)
         good = (islands.extent(where[0]) <= window) & (islands.extent(where[1]) <= window) & (islands.size >= 2)
         good &= islands.largest(hat[where] / least[where]) > 1
-        labels = np.append(0, np.where(good, np.cumsum(good), 0)).astype(np.int32)[labels]
+        labels = renumbered(labels, good)
         found.append((labels, _features(values, grey, hat, slopes, maps, labels, window)))
     return found
 

@@ -129,7 +129,7 @@ def find_marks(
     if not isinstance(tolerance, str):
         sure = distance <= round(255 * float(tolerance))
     elif lossy:
-        sure = _connected(distance <= blurred, distance <= joined)
+        sure = connected(distance <= blurred, distance <= joined)
     else:
         sure = distance <= TUNING.exact
     if fringe and sure.any():
@@ -322,13 +322,13 @@ def _with_fringe(levels: NDArray[np.uint8], key: Levels, sure: Mask, lossy: bool
             deviations, at_least = TUNING.disturbed
             mixed |= np.any(np.abs(values - below) > np.maximum(deviations * spread, at_least), axis=-1)
         allowed[here] |= mixed
-    taken = _connected(sure, allowed)
+    taken = connected(sure, allowed)
     if halfway > 0.3 * np.count_nonzero(beside & ~sure):
         taken |= beside
     return taken | grown(sure, 3) if lossy else taken
 
 
-def _connected(sure: Mask, allowed: Mask) -> Mask:
+def connected(sure: Mask, allowed: Mask) -> Mask:
     """Allowed pixels that a path of allowed ones joins to sure ones, diagonals included."""
     labels, count = ndimage.label(allowed, np.ones((3, 3), int))
     keep = np.zeros(count + 1, bool)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import ndimage, sparse
 from scipy.linalg.blas import sgemm
 
-from pointillist.retouch.groups import Groups
+from pointillist.retouch.dust import Groups
 from pointillist.storage import read_arrays
 
 Floats = NDArray[np.float32]

@@ -4,39 +4,45 @@ It listens on 127.0.0.1 alone. A request needs the token (by cookie or header) a
 that neither other users' programs nor web sites open in the same browser reach the photograph.
 """
 
-import json
+import mimetypes
 import secrets
 import shutil
 import signal
 import socket
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
-from importlib.resources import files
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from pointillist.data.photofiles import Photograph
 from pointillist.retouch.session import Busy, Session
-from pointillist.retouch.tasks import Wish
-from pointillist.retouch.views import View
 from pointillist.system import ENDINGS, handling
 
 try:
     import uvicorn
     from starlette.applications import Starlette
+    from starlette.background import BackgroundTask
     from starlette.concurrency import run_in_threadpool
     from starlette.datastructures import MutableHeaders
     from starlette.requests import HTTPConnection, Request
     from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
-    from starlette.routing import Route
+    from starlette.routing import Mount, Route
+    from starlette.staticfiles import StaticFiles
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 except ImportError as error:
     raise ImportError("the page needs a web server: pip install 'pointillist[app]'") from error
 
 ADDRESS = "127.0.0.1"
 TOKEN_HEADER = "x-pointillist-token"
-_MOST_BYTES = 4 * 1024**3
-_MOST_PAINTING = 32 * 1024**2
-_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_MOST_PIXELS = 12_000_000
+"""Pixels of a view; no screen shows more."""
+_AMPLIFIED = 4
+"""A found pixel that is one of four on the screen is shown in full, so that thin scratches do not fade away."""
 _SAFETY = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -71,8 +77,6 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            if scope["type"] == "lifespan":
-                await self._app(scope, receive, send)
             return
         asked = HTTPConnection(scope)
         invited = scope["path"] == "/" and self._invites(asked.query_params.get("token", ""))
@@ -119,17 +123,7 @@ def make_app(session: Session, token: str, port: int, ticket: str | None = None)
 
     Plain functions run in threads, so that nobody waits for a large file.
     """
-    assets = {
-        one.name: one.read_bytes()
-        for one in (files("pointillist.retouch") / "assets").iterdir()
-        if Path(one.name).suffix in _TYPES
-    }
-
-    def asset(request: Request) -> Response:
-        name = request.path_params.get("name", "index.html")
-        if name not in assets:
-            raise LookupError(f"there is no file {name}")
-        return Response(assets[name], media_type=_TYPES[Path(name).suffix])
+    mimetypes.add_type("text/javascript", ".js")  # whatever the system says: browsers run no other scripts
 
     def state(request: Request) -> Response:
         return JSONResponse(session.describe())
@@ -137,39 +131,31 @@ def make_app(session: Session, token: str, port: int, ticket: str | None = None)
     async def upload(request: Request) -> Response:
         path = session.private_path(request.query_params.get("name", ""))
         try:
-            await _receive(request, path)
+            with path.open("wb") as file:
+                async for chunk in request.stream():
+                    file.write(chunk)
             await run_in_threadpool(session.open, path)
         finally:
             shutil.rmtree(path.parent, ignore_errors=True)
         return state(request)
 
-    def begin(wanted: Any) -> None:
-        steps = wanted.get("steps", []) if isinstance(wanted, dict) else None
-        if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
-            raise ValueError("the request is no JSON object with a list of steps: reload the page")
-        session.mend(Wish.read(wanted), steps, wanted.get("version"))
-
     async def mend(request: Request) -> Response:
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > _MOST_PAINTING:
-                raise ValueError("The painting has too many strokes. Clear it and use a larger brush.")
-        try:
-            wanted = json.loads(body)
-        except ValueError:
-            wanted = None
-        await run_in_threadpool(begin, wanted)
+        wish = await request.json()
+        if not isinstance(wish, dict):
+            raise ValueError("the request is no JSON object: reload the page")
+        await run_in_threadpool(session.mend, wish)
         return state(request)
 
     def view(request: Request) -> Response:
         query = request.query_params
-        content, kind = session.view(query.get("of", "before"), View.read(query))
+        of = query.get("of", "before")
+        shown = session.photograph(of) if of in ("before", "after") else session.found(of)
+        content, kind = picture_view(shown, query) if isinstance(shown, Photograph) else mask_view(shown, query)
         return Response(content, media_type=kind)
 
     def download(request: Request) -> Response:
         path = session.download()
-        return FileResponse(path, filename=path.name)
+        return FileResponse(path, filename=path.name, background=BackgroundTask(shutil.rmtree, path.parent, True))
 
     def acting(act: Callable[[Mapping[str, str]], None]) -> Callable[[Request], Response]:
         """A handler that does something with what was asked and answers with the state after it."""
@@ -188,35 +174,79 @@ def make_app(session: Session, token: str, port: int, ticket: str | None = None)
         "discard": lambda query: session.discard(),
     }
     routes = [
-        Route("/", asset),
-        Route("/assets/{name}", asset),
         Route("/state", state),
         Route("/picture", upload, methods=["PUT"]),
         Route("/mend", mend, methods=["POST"]),
         *(Route(f"/{name}", acting(act), methods=["POST"]) for name, act in actions.items()),
         Route("/view", view),
         Route("/download", download),
+        Mount("/", StaticFiles(packages=[("pointillist.retouch", "assets")], html=True)),
     ]
 
     def complain(request: Request, error: Exception) -> Response:
         status = 409 if isinstance(error, Busy) else 404 if isinstance(error, LookupError) else 400
         return JSONResponse({"error": " ".join(str(error).split())}, status)
 
-    handlers: dict[Any, Any] = dict.fromkeys((ValueError, LookupError, Busy), complain)
+    handlers: dict[Any, Any] = dict.fromkeys((ValueError, OSError, LookupError, Busy), complain)
     return Guard(Starlette(routes=routes, exception_handlers=handlers), token, port, ticket)
 
 
-async def _receive(request: Request, path: Path) -> None:
-    """Write what is uploaded to a private file."""
-    size = 0
-    with path.open("wb") as file:
-        async for chunk in request.stream():
-            size += len(chunk)
-            if size > _MOST_BYTES:
-                raise ValueError(f"{path.name} is too large: at most {_MOST_BYTES // 1024**3} GB can be opened.")
-            file.write(chunk)
-    if size == 0:
-        raise ValueError(f"{path.name} is empty.")
+def picture_view(photograph: Photograph, query: Mapping[str, str]) -> tuple[bytes, str]:
+    """An image of a box of a photograph, and its media type.
+
+    PNG where pixels are shown one by one or see-through, JPEG otherwise.
+
+    Parameters
+    ----------
+    photograph : Photograph
+    query : mapping
+        ``x``, ``y``, ``w`` and ``h``: the box in pixels of the photograph, cut off where that ends; ``scale``: pixels of the
+        screen for one of these, at most 1.
+    """
+    alpha, profile = photograph.alpha, photograph.metadata.icc
+    cut, size = _cut(photograph.pixels, query)
+    image = Image.fromarray(_eight_bits(cut, photograph.peak))
+    if alpha is not None:
+        image.putalpha(Image.fromarray(_eight_bits(_cut(alpha, query)[0], photograph.peak)))
+    exact = image.size == size
+    if not exact:
+        image = image.resize(size, Image.Resampling.LANCZOS, reducing_gap=2.0)
+    stream = BytesIO()
+    if exact or alpha is not None:
+        image.save(stream, "PNG", compress_level=1, icc_profile=profile)
+        return stream.getvalue(), "image/png"
+    image.save(stream, "JPEG", quality=92, subsampling=0, icc_profile=profile)
+    return stream.getvalue(), "image/jpeg"
+
+
+def mask_view(mask: NDArray[np.bool_], query: Mapping[str, str]) -> tuple[bytes, str]:
+    """A PNG of a box of a mask, as in `picture_view`, that is opaque where the mask is true."""
+    cut, size = _cut(mask, query)
+    shown = np.asarray(Image.fromarray(cut.astype(np.uint8) * 255).resize(size, Image.Resampling.BOX), np.uint16)
+    image = Image.fromarray(np.minimum(shown * _AMPLIFIED, 255).astype(np.uint8))
+    stream = BytesIO()
+    Image.merge("LA", (image, image)).save(stream, "PNG", compress_level=1)
+    return stream.getvalue(), "image/png"
+
+
+def _cut(pixels: NDArray[Any], query: Mapping[str, str]) -> tuple[NDArray[Any], tuple[int, int]]:
+    """The box that a query asks for, and width and height of its image."""
+    try:
+        x, y, width, height = (int(query[name]) for name in "xywh")
+        scale = float(query["scale"])
+    except (KeyError, ValueError):
+        raise ValueError("a view needs whole numbers x, y, w and h, and a scale") from None
+    cut = pixels[y : y + height, x : x + width]
+    if min(x, y) < 0 or cut.size == 0 or not 0 < scale <= 1 or scale**2 * cut.shape[0] * cut.shape[1] > _MOST_PIXELS:
+        raise ValueError("the view must lie inside the photograph, and fit a screen by a scale of at most 1")
+    return np.ascontiguousarray(cut), (max(1, round(scale * cut.shape[1])), max(1, round(scale * cut.shape[0])))
+
+
+def _eight_bits(pixels: NDArray[Any], peak: float) -> NDArray[np.uint8]:
+    if pixels.dtype == np.uint8:
+        return pixels
+    shown = np.nan_to_num(pixels.astype(np.float32) * np.float32(255 / peak))
+    return np.clip(np.rint(shown), 0, 255).astype(np.uint8)
 
 
 def serve(picture: Path | None = None, *, port: int = 0, ready: Callable[[str, str], None]) -> None:
@@ -244,7 +274,11 @@ def serve(picture: Path | None = None, *, port: int = 0, ready: Callable[[str, s
     >>> from pointillist.retouch.server import serve
     >>> serve(ready=print)  # doctest: +SKIP
     """
-    with _listening(port) as listener, closing(Session()) as session, handling(ENDINGS, signal.default_int_handler):
+    try:
+        listening = socket.create_server((ADDRESS, port))
+    except OSError as error:
+        raise OSError(f"cannot listen on port {port} ({error.strerror}): leave --port out for a free one") from error
+    with listening as listener, closing(Session()) as session, handling(ENDINGS, signal.default_int_handler):
         if picture is not None:
             session.open(picture)
         token, ticket, port = secrets.token_urlsafe(24), secrets.token_urlsafe(24), listener.getsockname()[1]
@@ -262,16 +296,3 @@ def serve(picture: Path | None = None, *, port: int = 0, ready: Callable[[str, s
         page = f"http://{ADDRESS}:{port}/?token="
         ready(page + token, page + ticket)
         server.run(sockets=[listener])
-
-
-@contextmanager
-def _listening(port: int) -> Iterator[socket.socket]:
-    with socket.socket() as listener:
-        try:
-            listener.bind((ADDRESS, port))
-        except OSError as error:
-            raise OSError(
-                f"cannot listen on port {port} ({error.strerror}): leave --port out for a free one"
-            ) from error
-        listener.listen()
-        yield listener

@@ -1,4 +1,4 @@
-"""The session of the page: one photograph, what was found on it, what was made of it, and the work in progress.
+"""The session of the page: one photograph, what was found and painted on it, what was made of it, and the work in progress.
 
 The server calls a session from several threads; whatever they share is read and replaced under one lock.
 """
@@ -7,9 +7,11 @@ import logging
 import shutil
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from math import ceil, floor
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,17 +20,19 @@ from numpy.typing import NDArray
 
 import pointillist as pt
 from pointillist.data.photofiles import Photograph, answer_suffix, read_photograph, write_photograph
+from pointillist.errors import BlurMisfitWarning
 from pointillist.kernels.compiling import compilation, working_time
 from pointillist.restore.picture import Progress
-from pointillist.retouch import tasks
-from pointillist.retouch.marks import KEYS, find_key, find_marks
-from pointillist.retouch.strokes import draw_mask
-from pointillist.retouch.views import View, mask_view, picture_view
+from pointillist.retouch.damage import USUAL
+from pointillist.retouch.marks import KEYS, find_key, find_marks, grey_beside
 
 log = logging.getLogger(__name__)
 
 THREADS = "pointillist-app-"
 """Beginning of the names of the threads of jobs."""
+
+NAMES = {"inpaint": "inpainted", "denoise": "denoised", "deblur": "deblurred", "super_resolve": "enlarged"}
+"""Tasks, and what is added to the names of files."""
 
 COLOURS = dict(zip(KEYS, ("magenta", "green", "red", "cyan", "blue", "yellow"), strict=True))
 """Words for the colours of marks."""
@@ -37,6 +41,7 @@ KEPT = 8
 """Masks that were found and are kept, for undo."""
 
 Answer = TypeVar("Answer")
+Mask = NDArray[np.bool_]
 
 
 class Cancelled(Exception):
@@ -77,31 +82,25 @@ class Job:
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
-    @property
-    def running(self) -> bool:
-        return self.state == "running"
-
     def describe(self) -> dict[str, Any]:
-        """The state, the fraction that is done, the seconds it took and those left, for the page.
+        """The state, the fraction that is done and the seconds it took, for the page.
 
         The seconds are those of work: their clock stands still while kernels are compiled, and `compiling` is true then.
         """
-        seconds = working_time() - self._begin if self.running else self._seconds
-        told = self.running and self._fraction >= 0.02 and seconds > 1
+        running = self.state == "running"
         return {
             "what": self.what,
-            "state": "stopping" if self.running and self._stop.is_set() else self.state,
+            "state": "stopping" if running and self._stop.is_set() else self.state,
             "fraction": self._fraction,
-            "compiling": self.running and compilation.busy,
-            "seconds": round(seconds, 1),
-            "left": round(seconds * (1 - self._fraction) / self._fraction, 1) if told else None,
+            "compiling": running and compilation.busy,
+            "seconds": working_time() - self._begin if running else self._seconds,
             "error": self.error,
         }
 
     def _progress(self, fraction: float) -> None:
         if self._stop.is_set():
             raise Cancelled
-        self._fraction = min(max(float(fraction), self._fraction), 1.0)
+        self._fraction = max(float(fraction), self._fraction)
 
     def _run(self, work: Callable[[Progress], Answer], keep: Callable[[Answer], None]) -> None:
         state = "failed"
@@ -150,10 +149,9 @@ class Session:
         self._numbers = count(1)
         self._picture: Shown | None = None
         self._result: Shown | None = None
-        self._found: dict[int, NDArray[np.bool_]] = {}
+        self._found: dict[int, Mask] = {}
         self._marks: dict[str, Any] | None = None
         self._estimate: dict[str, float] | None = None
-        self._written: tuple[int, Path] | None = None
 
     def close(self) -> None:
         """Stop the work, after waiting a little for it, and remove the private folder."""
@@ -178,7 +176,6 @@ class Session:
 
     def open(self, path: Path) -> None:
         """Take a photograph from a file in place of the one before, and look for marks on it."""
-        self._check_idle()
         try:
             photograph = read_photograph(path)
         except (OSError, ValueError, SyntaxError) as error:
@@ -187,28 +184,27 @@ class Session:
             raise ValueError(
                 f"{path.name} could not be opened as a photograph. {reason[:1].upper()}{reason[1:]}."
             ) from error
-        pixels = photograph.pixels
         try:
-            key = find_key(pixels)
+            key = find_key(photograph.pixels)
         except ValueError:  # several colours: none of them is taken for marks
             key = None
         with self._lock:
-            self._check_idle()
             self._show(photograph, path.name)
             if key is not None:
 
-                def look(progress: Progress) -> NDArray[np.bool_]:
+                def look(progress: Progress) -> Mask:
                     progress(0)
-                    return find_marks(pixels, key)
+                    return find_marks(photograph.pixels, key)
 
                 self._start("marks", look, lambda mask: self._add(mask, COLOURS[key]))
 
     def _show(self, photograph: Photograph, name: str) -> None:
+        self._check_idle()
         self._picture = Shown(photograph, name, next(self._numbers))
         self._result, self._estimate, self._found, self._marks = None, None, {}, None
 
     def _check_idle(self) -> None:
-        if self.job is not None and self.job.running:
+        if self.job is not None and self.job.state == "running":
             raise Busy("Pointillist is at work already. Wait until it is done, or cancel it.")
 
     def _start(self, what: str, work: Callable[[Progress], Answer], keep: Callable[[Answer], None]) -> None:
@@ -216,15 +212,15 @@ class Session:
             self._check_idle()
             self.job = Job(what, work, keep)
 
-    def _add(self, mask: NDArray[np.bool_], colour: str | None = None) -> None:
+    def _add(self, mask: Mask, colour: str | None = None) -> None:
         """Keep a mask under the next number; `colour` is given for marks of that colour, which are never forgotten."""
         with self._lock:
             number = next(self._numbers)
             if colour is not None:
                 self._marks = {"id": number, "colour": colour}
-            found = {**self._found, number: mask}
-            old = [one for one in found if self._marks is None or one != self._marks["id"]][:-KEPT]
-            self._found = {one: found[one] for one in found if one not in old}
+            others = [one for one in self._found if self._marks is None or one != self._marks["id"]]
+            forgotten = others[: -KEPT + 1]
+            self._found = {one: old for one, old in self._found.items() if one not in forgotten} | {number: mask}
 
     def describe(self) -> dict[str, Any]:
         """The state of everything, for a browser that opens or opens again."""
@@ -239,35 +235,48 @@ class Session:
 
     def find(self, sensitivity: float = 0.5, kind: str = "damage") -> None:
         """Begin to look for dust and scratches, or for "text"; the mask gets the next number."""
-        if kind not in ("damage", "text"):
-            raise ValueError('The kind must be "damage" or "text".')
-        if not 0 <= sensitivity <= 1:
-            raise ValueError("The sensitivity must lie between 0 and 1.")
-        pixels = self._shown("before").photograph.pixels
-        kinds = ("dust", "scratches") if kind == "damage" else (kind,)
+        pixels = self.photograph("before").pixels
+        kinds = USUAL if kind == "damage" else kind
 
-        def look(progress: Progress) -> NDArray[np.bool_]:
+        def look(progress: Progress) -> Mask:
             return pt.find_damage(pixels, kinds, sensitivity=sensitivity, progress=progress)
 
         self._start("find", look, self._add)
 
     def estimate(self, blur: str) -> None:
-        """Begin to estimate a blur of that kind."""
-        pixels = self._shown("before").photograph.pixels
+        """Begin to estimate the blur of that kind that fits best: its `width`, or its `length` and `angle`."""
+        pixels = self.photograph("before").pixels
+
+        def look(progress: Progress) -> dict[str, float]:
+            progress(0)
+            found = pt.estimate_blur(pixels, kind=blur)
+            if not found.confidence > 0:
+                raise ValueError(
+                    "No blur of this kind was found: the photograph seems to be sharp, or blurred in another way."
+                )
+            settings = {"width": found.sigma, "length": found.length, "angle": found.angle}
+            return {
+                name: round(value, 2 if name == "width" else 1) for name, value in settings.items() if value is not None
+            }
 
         def keep(found: dict[str, float]) -> None:
             self._estimate = found
 
-        self._start("estimate", lambda progress: tasks.estimate(pixels, blur, progress), keep)
+        self._start("estimate", look, keep)
 
-    def mend(self, wish: tasks.Wish, steps: Sequence[Mapping[str, Any]], version: int | None = None) -> None:
-        """Begin to mend; `steps` say what was painted, for filling in, and `version` on which photograph."""
+    def mend(self, wish: Mapping[str, Any]) -> None:
+        """Begin to mend as the page wishes: `task` with its settings, as `mended` takes them, and what was painted.
+
+        ``steps`` is the painting, for filling in, and ``version`` says on which photograph.
+        """
         picture = self._shown("before")
-        if version is not None and version != picture.version:
+        if wish.get("version", picture.version) != picture.version:
             raise ValueError("Another photograph was opened meanwhile, in another window. Reload the page to see it.")
-        photograph, mask = picture.photograph, None
-        if wish.task == "inpaint":
-            mask = draw_mask(steps, photograph.shape, self._found)
+        if wish.get("task") not in NAMES:
+            raise ValueError(f"task must be one of {', '.join(NAMES)}, got {wish.get('task')!r}")
+        mask = None
+        if wish["task"] == "inpaint":
+            mask = draw_mask(wish.get("steps", ()), picture.photograph.shape, self._found)
             if not mask.any():
                 raise ValueError("Nothing is painted yet. Paint over the damage, or let dust and scratches be found.")
             if mask.all():
@@ -275,17 +284,15 @@ class Session:
                     "Everything is painted over, so that nothing is left to fill in from. Erase some of it."
                 )
 
-        def keep(mended: Photograph) -> None:
-            name = f"{Path(picture.name).stem}-{tasks.NAMES[wish.task]}{answer_suffix(picture.name)}"
-            with self._lock:
-                self._result = Shown(mended, name, next(self._numbers), wish.task)
+        def keep(result: Photograph) -> None:
+            name = f"{Path(picture.name).stem}-{NAMES[wish['task']]}{answer_suffix(picture.name)}"
+            self._result = Shown(result, name, next(self._numbers), wish["task"])
 
-        self._start("mend", lambda progress: tasks.mend(wish, photograph, mask, progress), keep)
+        self._start("mend", lambda progress: mended(wish, picture.photograph, mask, progress), keep)
 
     def adopt(self) -> None:
         """Go on with the result as the photograph."""
         with self._lock:
-            self._check_idle()
             result = self._shown("after")
             self._show(result.photograph, result.name)
 
@@ -293,32 +300,134 @@ class Session:
         """Forget the result and go on with the photograph as it was."""
         self._result = None
 
-    def view(self, of: str, view: View) -> tuple[bytes, str]:
-        """A view of ``before``, ``after``, or a found mask by its number."""
-        if of in ("before", "after"):
-            return picture_view(self._shown(of).photograph, view)
-        mask = self._found.get(int(of)) if of.isdigit() else None
-        if mask is None:
-            raise LookupError(f"there is no view of {of}")
-        return mask_view(mask, view)
+    def photograph(self, of: str) -> Photograph:
+        """The photograph ``before`` or ``after`` it was mended."""
+        return self._shown(of).photograph
+
+    def found(self, number: str) -> Mask:
+        """The mask of that number."""
+        if not number.isdigit() or int(number) not in self._found:
+            raise LookupError(f"there is no view of {number}")
+        return self._found[int(number)]
 
     def download(self) -> Path:
-        """The file of the result, written with all that the photograph's own file told."""
-        with self._lock:
-            result = self._shown("after")
-            if self._written is None or self._written[0] != result.version:
-                if self._written is not None:
-                    shutil.rmtree(self._written[1].parent, ignore_errors=True)
-                path = self.private_path(result.name)
-                write_photograph(result.photograph, path)
-                self._written = result.version, path
-            return self._written[1]
+        """A new file of the result, written with all that the photograph's own file told, in a folder of its own."""
+        result = self._shown("after")
+        path = self.private_path(result.name)
+        write_photograph(result.photograph, path)
+        return path
 
     def _shown(self, of: str) -> Shown:
-        """The photograph ``before`` or ``after`` it was mended."""
         if of == "before" and self._picture is None:
             raise ValueError("There is no photograph yet. Drop one on the page first.")
         shown = self._picture if of == "before" else self._result
         if shown is None:
             raise LookupError("There is no result yet. Press Mend first.")
         return shown
+
+
+def mended(wish: Mapping[str, Any], photograph: Photograph, mask: Mask | None, progress: Progress) -> Photograph:
+    """The mended photograph, by one call of the library.
+
+    Parameters
+    ----------
+    wish : mapping
+        ``task``: a key of `NAMES`. For "inpaint" ``texture``, how much of the texture around is carried over, from 0 to 1;
+        for "denoise" ``sigma``, the noise's deviation in levels of 0 to 255, None to measure it; for "deblur" ``blur``,
+        "gaussian" with a ``width``, its deviation in pixels, or "motion" with a ``length`` in pixels and an ``angle`` in
+        degrees anticlockwise from the horizontal, and ``force`` to undo it even where it does not seem to be the
+        photograph's own.
+    photograph : Photograph
+    mask : (height, width) bool array or None
+        Pixels to fill in, for "inpaint".
+    progress : callable
+    """
+    pixels, alpha = photograph.pixels, photograph.alpha
+    if wish["task"] == "inpaint" and mask is not None:
+        # A grey photograph that was marked in colour, or saved in colour, stays without any tint.
+        answer = pt.inpaint(grey_beside(pixels, mask), mask, texture=wish.get("texture", 0.0), progress=progress)
+        if alpha is not None:  # holes that were erased to transparency are filled in to be seen
+            alpha = np.where(mask & (alpha == 0), alpha.dtype.type(photograph.peak), alpha)
+    elif wish["task"] == "denoise":
+        sigma = wish.get("sigma")
+        answer = pt.denoise(pixels, None if sigma is None else sigma * photograph.peak / 255, progress=progress)
+    elif wish["task"] == "deblur":
+        if wish["blur"] == "gaussian":
+            kernel = pt.gaussian_kernel(wish["width"])
+        else:
+            kernel = pt.motion_kernel(wish["length"], wish["angle"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BlurMisfitWarning)  # the page says it
+            force = wish.get("force", False)
+            answer, details = pt.deblur(pixels, kernel, force=force, progress=progress, return_details=True)
+        if details.misfit is not None:
+            raise ValueError(
+                f"This blur does not seem to be the photograph's own: {details.misfit}. Estimate it, change it, or tick "
+                "“Even if it does not seem to fit”."
+            )
+    else:
+        answer = pt.super_resolve(pixels, 2, progress=progress)
+        alpha = None if alpha is None else alpha.repeat(2, axis=0).repeat(2, axis=1)
+    return photograph.with_pixels(answer, alpha)
+
+
+def draw_mask(steps: Sequence[Mapping[str, Any]], shape: tuple[int, int], found: Mapping[int, Mask]) -> Mask:
+    """The mask that steps of painting lead to, one after the other.
+
+    Coordinates are those of the photograph: the pixel in row i and column j covers the square from (j, i) to (j + 1, i + 1).
+
+    Parameters
+    ----------
+    steps : sequence of mappings
+        ``{"kind": "paint" or "erase", "radius": r, "points": [x, y, x, y, …]}`` is a stroke along those points,
+        ``{"kind": "found", "id": n}`` adds a mask from `found`, ``{"kind": "clear"}`` takes everything away.
+    shape : (height, width)
+        Shape of the photograph.
+    found : mapping from int to (height, width) bool array
+        Masks that were found earlier.
+
+    Returns
+    -------
+    (height, width) bool array
+        True where a pixel's centre was painted over last.
+
+    Examples
+    --------
+    >>> from pointillist.retouch.session import draw_mask
+    >>> line = {"kind": "paint", "radius": 1, "points": [1.5, 2.5, 6.5, 2.5]}
+    >>> draw_mask([line], (5, 8), {}).astype(int)
+    array([[0, 0, 0, 0, 0, 0, 0, 0],
+           [0, 1, 1, 1, 1, 1, 1, 0],
+           [1, 1, 1, 1, 1, 1, 1, 1],
+           [0, 1, 1, 1, 1, 1, 1, 0],
+           [0, 0, 0, 0, 0, 0, 0, 0]])
+    """
+    mask = np.zeros(shape, bool)
+    try:
+        for step in steps:
+            if step["kind"] == "found":
+                mask |= found[step["id"]]
+            elif step["kind"] == "clear":
+                mask[:] = False
+            else:
+                points = np.array(step["points"], np.float64).reshape(-1, 2)
+                radius = max(float(step["radius"]), 0.75)  # reaches at least one pixel's centre, wherever it is put
+                value = {"paint": True, "erase": False}[step["kind"]]
+                for start, end in zip(points, np.concatenate([points[1:], points[-1:]]), strict=True):
+                    _draw_capsule(mask, start, end, radius, value)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise ValueError("a step of the painting cannot be understood: reload the page") from None
+    return mask
+
+
+def _draw_capsule(mask: Mask, start: NDArray[np.float64], end: NDArray[np.float64], radius: float, value: bool) -> None:
+    """Set the pixels whose centres lie within `radius` of a straight segment."""
+    low, high = np.minimum(start, end) - radius, np.maximum(start, end) + radius
+    left, top = (max(0, floor(edge)) for edge in low)
+    right, bottom = (max(0, ceil(edge)) for edge in high)
+    window = mask[top:bottom, left:right]
+    y, x = np.ogrid[: window.shape[0], : window.shape[1]]
+    x, y = x + (left + 0.5 - start[0]), y + (top + 0.5 - start[1])
+    across, down = end - start
+    along = np.clip((x * across + y * down) / max(across**2 + down**2, 1e-12), 0, 1)
+    window[(x - along * across) ** 2 + (y - along * down) ** 2 <= radius**2] = value

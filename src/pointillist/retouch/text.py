@@ -7,14 +7,15 @@ better than their surroundings do. Leaves and twigs of one colour do neither.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage, sparse
+from scipy import ndimage, sparse, stats
 
-from pointillist.retouch.dust import opened
-from pointillist.retouch.groups import Groups
+from pointillist.retouch.dust import Groups, opened, renumbered
+from pointillist.retouch.marks import connected
 
 Plane = NDArray[np.float32]
 Mask = NDArray[np.bool_]
@@ -45,31 +46,6 @@ TUNING = Tuning()
 _EIGHT = np.ones((3, 3), bool)
 
 
-@dataclass(frozen=True, eq=False)
-class Letters:
-    """Islands of a colour that may be letters, all (islands,).
-
-    Their ends, the share of their box that they fill, the width of their strokes, and the mean difference from the colour of
-    their own pixels and of their rims.
-    """
-
-    top: NDArray
-    bottom: NDArray
-    left: NDArray
-    right: NDArray
-    fill: NDArray
-    stroke: NDArray
-    own: NDArray
-    rim: NDArray
-
-    @property
-    def height(self) -> NDArray:
-        return self.bottom - self.top
-
-    def __getitem__(self, taken: NDArray) -> "Letters":
-        return Letters(*(getattr(self, field.name)[taken] for field in fields(self)))
-
-
 def text_in(values: Plane, polarity: str = "both", sensitivity: float = 0.5) -> Mask:
     """Writing in (height, width, channels) values from 0 to 1."""
     found = np.zeros(values.shape[:2], bool)
@@ -87,8 +63,9 @@ def text_in(values: Plane, polarity: str = "both", sensitivity: float = 0.5) -> 
         away = np.max(np.abs(values - colour), axis=-1)
         labels, letters = _letters(values, away, thin, colour, polarity)
         for members in _rows(letters, least):
-            if _is_writing(letters[members], unclear):
-                found |= _written(values, away, np.isin(labels, members + 1), letters[members])
+            row = letters[members]
+            if np.median(row.own) <= unclear * np.median(row.rim) and _is_aligned(row):
+                found |= _written(values, away, np.isin(labels, members + 1), row)
     return found
 
 
@@ -109,10 +86,11 @@ def _colours(samples: Plane) -> Iterator[Plane]:
         samples = samples[np.max(np.abs(samples - colour), axis=-1) > TUNING.like]
 
 
-def _letters(values: Plane, away: Plane, thin: Mask, colour: Plane, polarity: str) -> tuple[NDArray, Letters]:
+def _letters(values: Plane, away: Plane, thin: Mask, colour: Plane, polarity: str) -> tuple[NDArray, np.recarray]:
     """Islands of a colour that may be letters by their size, their strokes and their rims.
 
-    An array (height, width) counts them from one.
+    An array (height, width) counts them from one. Records tell their ends, the share of their box that they cover, the
+    width of their strokes, and the mean difference from the colour of their own pixels and of their rims.
     """
     labels, _ = ndimage.label(away <= TUNING.like, _EIGHT)
     ends = np.array([[s for axis in box for s in (axis.start, axis.stop)] for box in ndimage.find_objects(labels)])
@@ -121,69 +99,63 @@ def _letters(values: Plane, away: Plane, thin: Mask, colour: Plane, polarity: st
     area = np.bincount(labels.ravel(), minlength=len(top) + 1)[1:]
     sized = (height >= 5) & (height <= 120) & (width <= 10.0 * height) & (area >= 6)
     sized &= (top > 0) & (left > 0) & (bottom < len(values)) & (right < values.shape[1])
-    labels, count = np.append(0, np.where(sized, np.cumsum(sized), 0))[labels], int(np.count_nonzero(sized))
+    labels, count = renumbered(labels, sized), int(np.count_nonzero(sized))
     near, wide = (ndimage.maximum_filter(labels, side) for side in (3, 5))
     where, around = np.nonzero(labels), np.nonzero((wide > 0) & (near == 0))
     own, rims = Groups(labels[where] - 1, count), Groups(wide[around] - 1, count)
     stroke = 2 * own.largest(ndimage.distance_transform_edt(labels > 0)[where])
-    top, bottom, left, right, fill = (one[sized] for one in (top, bottom, left, right, area / (height * width)))
-    letters = Letters(top, bottom, left, right, fill, stroke, own.mean(away[where]), rims.mean(away[around]))
+    shape = [one[sized] for one in (top, bottom, left, right, area / (height * width))]
+    columns = [*shape, stroke, own.mean(away[where]), rims.mean(away[around])]
+    letters = np.rec.fromarrays(
+        columns, formats=["i8"] * 4 + ["f8"] * 4, names="top, bottom, left, right, cover, stroke, own, rim"
+    )
     good = (stroke <= 0.42 * np.maximum(height, width)[sized] + 1) & (stroke <= TUNING.stroke)
-    good &= np.max([own.spread(one) for one in values[where].T], axis=0) <= TUNING.uneven
+    good &= own.spread(values[where]).max(axis=-1) <= TUNING.uneven
     good &= own.mean(thin[where]) > 0.5
     good &= rims.mean(away[around] > TUNING.stands_out) >= TUNING.all_around
     if polarity != "both":
         darker = rims.mean((values[around] - colour).mean(axis=-1)) < 0
         good &= darker if polarity == "bright" else ~darker
-    return np.append(0, np.where(good, np.cumsum(good), 0))[labels], letters[good]
+    return renumbered(labels, good), letters[good]
 
 
-def _rows(letters: Letters, least: int) -> Iterator[NDArray]:
+def _rows(letters: np.recarray, least: int) -> Iterator[NDArray]:
     """Numbers of the letters of every row: islands that are near, of like height and stroke, side by side."""
-    size, height = len(letters.top), letters.height
+    size, height = len(letters), letters.bottom - letters.top
     if size < least:
         return
     reach = min(1.3 * np.median(height) + 6, 12)
-    pairs: list[tuple[int, int]] = []
-    order = np.argsort(letters.left, kind="stable")
-    for place, i in enumerate(order):
-        rest = order[place + 1 :]
-        one, others = letters[i], letters[rest]
-        tall, low = np.maximum(height[i], height[rest]), np.minimum(height[i], height[rest])
-        gap = others.left - one.right
-        overlap = np.minimum(one.bottom, others.bottom) - np.maximum(one.top, others.top)
+    links = []
+    for i, one in enumerate(letters):
+        tall, low = np.maximum(height[i], height), np.minimum(height[i], height)
+        gap = letters.left - one.right
+        overlap = np.minimum(one.bottom, letters.bottom) - np.maximum(one.top, letters.top)
         good = (gap <= np.maximum(1.1 * tall, reach)) & (gap > -0.5 * tall) & (overlap >= 0.6 * low)
-        good &= (low >= 0.45 * tall) & (np.abs(np.log(others.stroke / one.stroke)) < np.log(1.9))
-        pairs.extend((i, j) for j in rest[good])
-    first, second = np.array(pairs, np.int64).reshape(-1, 2).T
-    graph = sparse.coo_array((np.ones(len(first)), (first, second)), (size, size))
+        good &= (low >= 0.45 * tall) & (np.abs(np.log(letters.stroke / one.stroke)) < np.log(1.9))
+        links.append(np.flatnonzero(good & (letters.left >= one.left)))
+    ends = np.cumsum([0, *map(len, links)])
+    graph = sparse.csr_array((np.ones(ends[-1]), np.concatenate(links), ends), (size, size))
     _, row = sparse.csgraph.connected_components(graph, directed=False)
     for number in np.flatnonzero(np.bincount(row) >= least):
         yield np.flatnonzero(row == number)
 
 
-def _is_writing(letters: Letters, unclear: float) -> bool:
-    """True where the letters of a row stand on a line, have like strokes, and keep to their colour."""
-    if np.median(letters.own) > unclear * np.median(letters.rim):
+def _is_aligned(letters: np.recarray) -> bool:
+    """True where the letters of a row have like strokes, and three of five stand on a line or hang from one."""
+    if np.std(np.log(letters.stroke)) > 0.3 or np.mean(letters.cover) > 0.85:
         return False
-    if np.std(np.log(letters.stroke)) > 0.3 or np.mean(letters.fill) > 0.85:
-        return False
-    near = 0.07 * float(np.median(letters.height)) + 0.6
-    along = (letters.left + letters.right) / 2
-    pairs = np.triu_indices(len(along), 1)
-    runs = np.subtract.outer(along, along)[pairs]
-    far = np.abs(runs) > 1
+    near = 0.07 * float(np.median(letters.bottom - letters.top)) + 0.6
+    middle = (letters.left + letters.right) / 2
     for ends in (letters.bottom, letters.top):
-        slopes = np.subtract.outer(ends, ends)[pairs][far] / runs[far]
-        left = ends - (np.median(slopes) if len(slopes) else 0.0) * along
-        if np.mean(np.abs(left - np.median(left)) <= near) >= 0.6:  # share of the letters that stand on a line at least
+        left = ends - stats.theilslopes(ends, middle).slope * middle
+        if np.mean(np.abs(left - np.median(left)) <= near) >= 0.6:
             return True
     return False
 
 
-def _written(values: Plane, away: Plane, members: Mask, letters: Letters) -> Mask:
-    """Pixels of a row: its letters, what else of the colour lies within it, and soft edges and rims."""
-    tall = int(np.median(letters.height))
+def _written(values: Plane, away: Plane, members: Mask, letters: np.recarray) -> Mask:
+    """Pixels of a row: its letters, what else of the colour lies within it, soft edges, and a rim or shadow."""
+    tall = int(np.median(letters.bottom - letters.top))
     top, left = max(letters.top.min() - tall // 2, 0), max(letters.left.min() - tall, 0)
     box = slice(top, letters.bottom.max() + tall // 2), slice(left, letters.right.max() + tall)
     values, away, row = values[box], away[box], members[box]
@@ -194,27 +166,14 @@ def _written(values: Plane, away: Plane, members: Mask, letters: Letters) -> Mas
     for line in (labels[0], labels[-1], labels[:, 0], labels[:, -1]):
         inner[line] = False
     row = row | inner[labels]
-    row |= _second(values, row)
-    beyond = ndimage.binary_dilation(row, _EIGHT, 3)
-    edge = ndimage.binary_dilation(row, _EIGHT) & ~row
-    rows, columns = ndimage.distance_transform_edt(beyond, return_distances=False, return_indices=True)[:, edge]
-    row[edge] = np.max(np.abs(values[edge] - values[rows, columns]), axis=-1) > 0.08
+    # A rim or shadow: pixels of a second colour that lies next to the letters, and not farther away.
+    apart = ndimage.distance_transform_edt(~row)
+    next_to, farther = (apart > 1) & (apart <= 2.3), (apart > 7) & (apart <= 10)
+    for colour in islice(_colours(values[next_to]), 1):
+        like = np.max(np.abs(values - colour), axis=-1) <= TUNING.like
+        if like[next_to].mean() >= 0.35 and not (farther.any() and like[farther].mean() > 0.3):
+            row |= like & connected(row, (like & (apart <= 7)) | (apart <= 1.5))
+    row |= ndimage.binary_dilation(row, _EIGHT) & (away < 0.8 * np.median(letters.rim))
     found = np.zeros(members.shape, bool)
     found[box] = row
     return found
-
-
-def _second(values: Plane, letters: Mask) -> Mask:
-    """A rim or shadow: pixels of a second colour that lies next to the letters, and not farther away."""
-    away = ndimage.distance_transform_edt(~letters)
-    next_to, farther = (away > 1) & (away <= 2.3), (away > 7) & (away <= 10)
-    colour = next(_colours(values[next_to]), None)
-    if colour is None:
-        return np.zeros_like(letters)
-    like = np.max(np.abs(values - colour), axis=-1) <= TUNING.like
-    if like[next_to].mean() < 0.35 or (farther.any() and like[farther].mean() > 0.3):
-        return np.zeros_like(letters)
-    labels, count = ndimage.label((like & (away <= 7)) | (away <= 1.5), _EIGHT)
-    touching = np.zeros(count + 1, bool)
-    touching[labels[letters]] = True
-    return touching[labels] & like & ~letters

@@ -186,7 +186,8 @@ function showProgress(job) {
   else $("progress").removeAttribute("value");
   const percent = `${Math.round(100 * job.fraction)} %`;
   if (job.compiling) $("left").textContent = "Compiling for this machine: some seconds, only the first time.";
-  else $("left").textContent = job.left === null ? `${job.seconds.toFixed(0)} s so far.` : `${percent}, about ${duration(job.left)} left.`;
+  else if (job.fraction < 0.02 || job.seconds < 1) $("left").textContent = `${job.seconds.toFixed(0)} s so far.`;
+  else $("left").textContent = `${percent}, about ${duration(job.seconds * (1 - job.fraction) / job.fraction)} left.`;
 }
 
 const duration = seconds => seconds < 90 ? `${Math.max(1, Math.round(seconds))} s` : `${Math.round(seconds / 60)} min`;
