@@ -13,66 +13,55 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from itertools import pairwise
 from types import FrameType
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
+from typer import Option
 from typer.core import TyperCommand, TyperGroup
 
-from pointillist.cli import anomalies, encode, info, learn, restore
-from pointillist.cli.console import Ended, Stopped, exit_code, fail, hide_log, is_interruption, show_log, tell
+from pointillist.cli import encode, info, learn, restore
+from pointillist.cli.console import Ended, Stopped, fail, hide_log, is_interruption, show_log, tell
 from pointillist.system import ENDINGS, handling, holding_signals
 
 log = logging.getLogger(__name__)
 
-FAILED, BAD_INPUT = 1, 2
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 _INPUT_ERRORS = (ValueError, FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 # typer brings its own copy of click or uses the installed one, depending on its version; this is the base of both.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
-_TO_STDOUT = ("events", "csv_table")
+_TO_STDOUT = ("--events", "--csv")
 """Options that take ``-`` for standard output."""
 
 
-class _Command(TyperCommand):
-    """A command whose help names no Python types, and whose paths are files: ``-`` is only where text is written."""
+class _Plain:
+    """Help that names no Python types."""
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for one in parameters:
+            if getattr(one, "is_flag", False):
+                one.metavar = one.metavar or ""
+            if one.param_type_name == "argument":
+                one.display_type_rich = lambda ctx: None  # newer versions write <list[Path]> beside the name
+        return parameters
+
+
+class _Command(_Plain, TyperCommand):
     def make_context(self, *args: Any, **settings: Any) -> Any:
         with holding_signals():  # typer reads options by pydantic, which loses an interruption
             return super().make_context(*args, **settings)
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        return _plain(super().get_params(ctx))
-
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return ["[OPTIONS]", *(one.metavar or "" for one in self.params if one.param_type_name == "argument")]
 
-    def invoke(self, ctx: Any) -> Any:
-        for one in self.params:
-            given = ctx.params.get(one.name)
-            if one.name in _TO_STDOUT or "-" not in map(str, given if isinstance(given, list | tuple) else [given]):
-                continue
-            words = "neither standard input nor standard output is used here: give the name of a file"
-            if one.param_type_name == "argument":
-                words = "standard input is not read: save it as a file and give that"
-            raise typer.BadParameter(words, ctx=ctx, param=cast(Any, one))
-        return super().invoke(ctx)
 
-
-class _Group(TyperGroup):
-    def get_params(self, ctx: Any) -> list[Any]:
-        return _plain(super().get_params(ctx))
-
-
-def _plain(parameters: list[Any]) -> list[Any]:
-    for one in parameters:
-        if getattr(one, "is_flag", False) and one.metavar is None:
-            one.metavar = ""
-        if one.param_type_name == "argument":
-            one.display_type_rich = lambda ctx: None  # newer versions write <list[Path]> beside the name
-    return parameters
+class _Group(_Plain, TyperGroup):
+    pass
 
 
 app = typer.Typer(
@@ -98,15 +87,15 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool, Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from; works anywhere.")] = False,
+    debug: Annotated[bool, Option("--debug", help="Show where an error comes from; works anywhere.")] = False,
 ) -> None:
     pass
 
 
-_OTHERS: tuple[Any, ...] = (learn.learn, encode.encode, anomalies.anomalies, info.show, info.info, learn.demo)
-for _function in _OTHERS:
+_function: Any
+for _function in (learn.learn, encode.encode, encode.anomalies, info.show, info.info, learn.demo):
     app.command(cls=_Command)(_function)
 for _function in (restore.app, *restore.COMMANDS):
     app.command(cls=_Command, rich_help_panel="Mend pictures with the shipped dictionary")(_function)
@@ -128,8 +117,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     words = "interrupted"
     try:
         with handling(ENDINGS, end), _warnings_as_lines():
+            _refuse_dashes(given)
             code = _command()(given or ["--help"], prog_name="pointillist", standalone_mode=False) or 0
-            if code != exit_code():
+            if code != INTERRUPTED:
                 return int(code)
     except (KeyboardInterrupt, typer.Abort):
         pass
@@ -145,7 +135,19 @@ def run(arguments: Sequence[str] | None = None) -> int:
         hide_log()
     if words:
         fail(words)
-    return exit_code(received[-1])
+    return 128 + received[-1]
+
+
+def _refuse_dashes(given: list[str]) -> None:
+    """Raise where ``-`` stands for a file: standard input is not read, and standard output takes text only."""
+    words = [part for word in given for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    for before, word in pairwise(words):
+        if word == "-" and not before.startswith("-"):
+            raise ValueError("standard input is not read: save it as a file and give that")
+        if word == "-" and before not in _TO_STDOUT:
+            raise ValueError(
+                f"{before}: neither standard input nor standard output is used here: give the name of a file"
+            )
 
 
 @cache

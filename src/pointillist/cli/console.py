@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import stat
 import sys
 from collections.abc import Iterable, Iterator
@@ -37,12 +36,12 @@ def printable(text: str) -> str:
     """Text with an escape such as ``\\u001b`` for every sign that is not to be seen; inside of JSON it stays what it was."""
     if text.isprintable():
         return text
-    return "".join(sign if sign.isprintable() or category(sign) == "Zs" else _escape(sign) for sign in text)
-
-
-def _escape(sign: str) -> str:
-    units = sign.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
+    return "".join(
+        sign
+        if sign.isprintable() or category(sign) == "Zs"
+        else "\\u" + sign.encode("utf-16-be", "surrogatepass").hex(" ", 2).replace(" ", "\\u")
+        for sign in text
+    )
 
 
 def say(*lines: Any) -> None:
@@ -61,18 +60,23 @@ def write(lines: Iterable[str]) -> None:
         sys.stdout.write(f"{printable(line)}\n")
 
 
-def fail(message: str) -> None:
-    _labelled("error", "bold red", message)
+def write_json(facts: Any) -> None:
+    """Print JSON on stdout, for other programs to read."""
+    import json
+
+    write(json.dumps(facts, indent=2, ensure_ascii=False).split("\n"))
 
 
-def warn(message: str) -> None:
-    _labelled("warning", "bold yellow", message)
-
-
-def _labelled(label: str, style: str, message: str) -> None:
+def warn(message: str, label: str = "warning", style: str = "bold yellow") -> None:
+    """Print a line of stderr behind a label."""
     from rich.text import Text
 
     tell(Text.assemble((f"{label}: ", style), printable(message)))
+
+
+def fail(message: str) -> None:
+    """Print what went wrong."""
+    warn(message, "error", "bold red")
 
 
 def _console(*, stderr: bool) -> Console:
@@ -203,7 +207,7 @@ def check_outputs(named: dict[str, Path | None]) -> None:
         raise ValueError(f"{' and '.join(files)} name the same file: give them different names")
 
 
-class Progress:
+class Progress(ExitStack):
     """Live bar in a terminal, a line now and then everywhere else, nothing when quiet.
 
     Parameters
@@ -219,12 +223,12 @@ class Progress:
     def __init__(self, what: str, total: int, *, quiet: bool, unit: str = "") -> None:
         from pointillist.kernels.compiling import working_time
 
+        super().__init__()
         self._what, self._total, self._unit, self._quiet = what, total, unit, quiet
         self._clock = working_time  # the time left is that of the work, not of compilation
         self._bar: Any = None
         self._first: tuple[float, float] | None = None  # done before, and when: a resumed run begins in the middle
         self._last, self._told = self._clock(), False
-        self._entered = ExitStack()
 
     def __enter__(self) -> Self:
         from pointillist.kernels.compiling import watching_compilation
@@ -246,12 +250,9 @@ class Progress:
                 get_time=self._clock,
             )
             self._bar.add_task(self._what, total=self._total, words="")
-            self._entered.enter_context(self._bar)
-        self._entered.enter_context(watching_compilation(self._compiling))
+            self.enter_context(self._bar)
+        self.enter_context(watching_compilation(self._compiling))
         return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._entered.close()
 
     def show(self, done: float, words: str = "") -> None:
         """Show that so many steps or pictures are done, and words about the one in work."""
@@ -319,23 +320,20 @@ def is_interruption(error: BaseException | None) -> bool:
     return error is not None
 
 
-class GracefulStop:
+class GracefulStop(ExitStack):
     """While entered, a first signal is a request to stop after the current step; a second one raises.
 
     `number` is the signal that came, None without one.
     """
 
     def __init__(self, *, announce: bool) -> None:
+        super().__init__()
         self.number: int | None = None
         self._announce = announce
-        self._handling = handling(("SIGINT", *ENDINGS), self._handle)
 
     def __enter__(self) -> Self:
-        self._handling.__enter__()
+        self.enter_context(handling(("SIGINT", *ENDINGS), self._handle))
         return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._handling.__exit__(*error)
 
     def __call__(self, info: dict[str, Any]) -> bool:
         """A learner's callback: true ends learning."""
@@ -360,8 +358,3 @@ def _fall_silent() -> None:
         if stat.S_ISCHR(os.fstat(stream).st_mode):
             os.dup2(nowhere, stream)
     os.close(nowhere)
-
-
-def exit_code(number: int = signal.SIGINT) -> int:
-    """The code that a command ends with which was ended by a signal."""
-    return 128 + number

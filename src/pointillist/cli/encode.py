@@ -1,8 +1,8 @@
-"""``pointillist encode``: a model and files in, sparse codes and their certificates out.
+"""``pointillist encode`` and ``pointillist anomalies``: a model and files in, sparse codes or scores of every sample out.
 
-A run that may be resumed puts parts of its work away, each a codes file beside the one that it will write, which also says
-what the run is, so that none is continued as another one. Signals are coded one by one: where a run was cut does not change
-a bit of the codes.
+A run of coding that may be resumed puts parts of its work away, each a codes file beside the one that it will write. It also
+says what the run is, so that none is continued as another one. Signals are coded one by one: where a run was cut does not
+change a bit of the codes.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import json
 import logging
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
 from math import inf
@@ -33,6 +32,7 @@ from pointillist.cli.console import (
     in_bytes,
     is_interruption,
     leaving,
+    number,
     say,
     say_left_out,
     say_plan,
@@ -42,6 +42,7 @@ from pointillist.cli.console import (
     warn,
     warn_of_others,
     write,
+    write_json,
 )
 from pointillist.cli.options import (
     AsJson,
@@ -49,15 +50,18 @@ from pointillist.cli.options import (
     CheckpointEvery,
     Device,
     Failing,
+    Folder,
     Jobs,
     MaxMemory,
     Model,
     OnError,
     OnlyPlan,
+    Overwrite,
     Paths,
     Quiet,
     Recursive,
     Resume,
+    Seed,
     Solver,
     Verbose,
     number_that,
@@ -147,7 +151,7 @@ def encode(
 
     from pointillist.cli.reading import file_stem, reader_for
     from pointillist.data.sources.base import DEFAULT_CACHE
-    from pointillist.storage import own_version, read_whole
+    from pointillist.storage import event_lines
 
     show_log(quiet=quiet, verbose=verbose)
     if as_json + (events == DASH) + (csv_table == DASH) > 1:
@@ -179,15 +183,13 @@ def encode(
         (sampling_rate,) = rates
         if not quiet:
             tell(f"times of events: a second has {sampling_rate:g} samples, as the tables say")
-    # The number of threads is no part of what the codes depend on.
-    identity = {
-        "model": hashlib.sha256(read_whole(model, "model")).hexdigest(),
-        **chosen,
-        "channels": reader.wanted.layout,
-        "data": reader.source.describe(),
-        "pointillist": own_version(),
-    }
-    run = CodedRun(learned, reader, output, every=checkpoint_every, resume=resume, plan=plan, identity=identity)
+    run = CodedRun(learned, reader, output)
+    parts = run.folder.files()
+    if parts and not resume:
+        raise ValueError(f"{parts[-1]} is a part of a run that has not ended: go on with --resume, or remove it")
+    if checkpoint_every is not None or resume:
+        # The number of threads is no part of what the codes depend on.
+        run.take_up(model, {**chosen, "channels": reader.wanted.layout}, checkpoint_every or "60s", plan=plan)
     ahead = DEFAULT_CACHE if max_memory is None else max_memory // 4
     if plan:
         _show_plan(run, ahead)
@@ -199,11 +201,10 @@ def encode(
             file_stem(row["name"], taken)
 
     def after(group: list[Item], result: pt.Result) -> None:
-        if reconstruction is not None:
-            for i, item in enumerate(group):
-                path = reconstruction / f"{file_stem(item.name, taken)}.png"
-                decode = partial(learned.inverse_transform, result.codes[i])
-                _write_picture(path, item.signal, result.residuals[i], decode, reader.wanted.normalise)
+        for i, item in enumerate(group if reconstruction is not None else ()):
+            path = Path(reconstruction or "", f"{file_stem(item.name, taken)}.png")
+            decode = partial(learned.inverse_transform, result.codes[i])
+            _write_picture(path, item.signal, result.residuals[i], decode, reader.wanted.normalise)
         if max_memory is not None:
             advice = "take fewer --jobs, a higher --penalty, or fewer files at a time"
             check_memory(max_memory, "coding", advice)
@@ -225,45 +226,39 @@ def encode(
     except BaseException as error:
         run.write()
         if is_interruption(error):
-            kept = f"{len(run.rows)} of {count(len(reader.source), 'signal')} are coded and kept"
-            undone = f"{kept}: go on with the same command and --resume"
-            words = undone if run.kept and run.rows else "no codes were written"
-            raise Stopped(words, getattr(error, "number", None)) from None
+            undone = "no codes were written"
+            if run.kept and run.rows:
+                kept = f"{len(run.rows)} of {count(len(reader.source), 'signal')} are coded and kept"
+                undone = f"{kept}: go on with the same command and --resume"
+            raise Stopped(undone, getattr(error, "number", None)) from None
         raise
     if events is not None:
-        from pointillist.storage import event_lines
-
         _write_lines(event_lines(codes.events(sampling_rate=sampling_rate or 1.0)), events)
     if csv_table is not None:
-        _write_lines(_csv_lines(run), csv_table)
+        rows = [{**row, "shape": "x".join(map(str, row["shape"]))} for row in run.rows]
+        _write_lines(_csv_lines(_COLUMNS, rows + [{**one, "status": "skipped"} for one in run.left_out()]), csv_table)
     if as_json:
-        lines = {"output": str(output), **about, "signals": run.rows, "skipped": run.left_out()}
-        write(json.dumps(lines, indent=2, ensure_ascii=False).split("\n"))
+        write_json({"output": str(output), **about, "signals": run.rows, "skipped": run.left_out()})
     if run.kept:
         run.folder.clear()
     if quiet:
         return
     piped = as_json or DASH in (csv_table, events)  # standard output is for another program to read
-    print_ = tell if piped else say
     if not piped:
         _show_table(run)
     skipped = f" ({len(run.skipped)} skipped)" if run.skipped else ""
-    print_(f"wrote the codes of {count(len(run.rows), 'signal')}{skipped} to {output}")
-    if events not in (None, DASH):
-        print_(f"wrote {count(codes.nnz, 'event')} to {events}")
-    if csv_table not in (None, DASH):
-        print_(f"wrote a table of the signals to {csv_table}")
-    if reconstruction is not None:
-        print_(f"wrote {count(len(taken), 'picture')} to {reconstruction}")
+    lines = [f"wrote the codes of {count(len(run.rows), 'signal')}{skipped} to {output}"]
+    also = [(events, count(codes.nnz, "event")), (csv_table, "a table of the signals")]
+    also.append((reconstruction, count(len(taken), "picture")))
+    lines += [f"wrote {made} to {path}" for path, made in also if path not in (None, DASH)]
+    (tell if piped else say)(*lines)
     short = [row["status"] for row in run.rows if row["status"] != "converged"]
     if short:
         warn(f"{len(short)} of {len(run.rows)} signals did not converge: {pt.Status(short[0]).advice}")
 
 
 class CodedRun:
-    """Signals that a run has coded, in order, what it left out, and its parts; without `every` and `resume` there are none.
-
-    Raises ValueError if there are parts, but nothing is to be resumed, and CheckpointError if they are those of another run.
+    """Signals that a run has coded, in order, what it left out, and its parts, if they are kept.
 
     Parameters
     ----------
@@ -271,13 +266,6 @@ class CodedRun:
     reader : SignalReader
     output : Path
         The codes file that the run will write.
-    every : str or None
-        How often parts are written, as `Checkpoints` takes it.
-    resume : bool
-    plan : bool
-        Parts are read, but neither written nor removed.
-    identity : dict
-        Everything that the codes depend on.
 
     Attributes
     ----------
@@ -288,35 +276,34 @@ class CodedRun:
         Name of a signal that was left out and why, by its number.
     next : int
         Number of the signal to go on with.
+    kept : bool
+        True if parts are written.
     """
 
-    def __init__(
-        self,
-        learned: pt.BatchCSC | pt.OnlineCSC,
-        reader: SignalReader,
-        output: Path,
-        *,
-        every: str | None,
-        resume: bool,
-        plan: bool,
-        identity: dict[str, Any],
-    ) -> None:
-        from pointillist.learners.checkpoints import parse_every
+    def __init__(self, learned: pt.BatchCSC | pt.OnlineCSC, reader: SignalReader, output: Path) -> None:
         from pointillist.storage import PartFolder, stamp
 
-        self.learned, self.reader, self._identity = learned, reader, identity
+        self.learned, self.reader = learned, reader
         self.codes: list[pt.SparseCodes] = []
         self.rows: list[dict[str, Any]] = []
         self.skipped: dict[int, tuple[str, str]] = {}
-        self.next = 0
-        self.kept = not plan and (every is not None or resume)
+        self.next, self.kept = 0, False
         self.folder, self.before = PartFolder(output), stamp(output)
-        self._every, self._seconds = parse_every(every or "60s")
-        self._failure = ""
-        files = self.folder.files()
-        if files and not resume:
-            raise ValueError(f"{files[-1]} is a part of a run that has not ended: go on with --resume, or remove it")
-        for path, codes, metadata in self.folder.read() if resume else ():
+
+    def take_up(self, model: Path, settings: dict[str, Any], every: str, *, plan: bool) -> None:
+        """Go on behind the parts that there are, and write others as often as `every` says, as `Checkpoints` takes it.
+
+        Raises CheckpointError if they are those of another run, of another model file or other settings. A plan leaves them
+        as they are.
+        """
+        from pointillist.learners.checkpoints import parse_every
+        from pointillist.storage import own_version, read_whole
+
+        digest = hashlib.sha256(read_whole(model, "model")).hexdigest()
+        data = self.reader.source.describe()
+        self._identity = {"model": digest, **settings, "data": data, "pointillist": own_version()}
+        self._signals, self._seconds = parse_every(every)
+        for path, codes, metadata in self.folder.read():
             _refuse_others(path, metadata, self._identity)
             if metadata["first"] != self.next or len(metadata["signals"]) != len(codes):
                 log.warning("%s does not follow the part before it; going on from there", path)
@@ -325,9 +312,10 @@ class CodedRun:
             self.rows += metadata["signals"]
             self.skipped |= {one["number"]: (one["name"], one["reason"]) for one in metadata["skipped"]}
             self.next = metadata["next"]
+        self._last, self._written = time.monotonic(), (len(self.codes), len(self.rows), self.next)
+        self.kept = not plan
         if self.kept:
             self.folder.drop_from(self.next)
-        self._last, self._written = time.monotonic(), (len(self.codes), len(self.rows), self.next)
 
     def encode(
         self,
@@ -368,7 +356,7 @@ class CodedRun:
                     "shape": list(item.signal.shape),
                     "objective": float(result.objective[i]),
                     "gap": float(result.gap[i]),
-                    "nonzeros": result.codes[i].nnz,
+                    "nonzeros": len(codes.indices[i]),
                     "psnr": _decibels(item.signal, result.residuals[i]),
                     "status": result.statuses[i].value,
                     "seconds": seconds * item.signal.size,
@@ -376,12 +364,10 @@ class CodedRun:
                 for i, item in enumerate(group)
             ]
             self.next = group[-1].number + 1
-            if self._every is None:
-                due = time.monotonic() - self._last >= (self._seconds or 0.0)
-            else:
-                due = len(self.rows) - self._written[1] >= self._every
-            if due:
-                self.write()
+            if self.kept:
+                new, waited = len(self.rows) - self._written[1], time.monotonic() - self._last
+                if new >= (self._signals or inf) or waited >= (self._seconds or inf):
+                    self.write()
 
     def left_out(self) -> list[dict[str, str]]:
         """Signals that were left out, and why, as JSON has them."""
@@ -389,9 +375,9 @@ class CodedRun:
 
     def write(self) -> None:
         """Write what was coded since the last part, or say why that cannot be done; the run goes on."""
-        parts, rows, first = self._written
-        if not self.kept or first == self.next:
+        if not self.kept or self._written[2] == self.next:
             return
+        parts, rows, first = self._written
         skipped = [
             {"number": number, "name": name, "reason": reason}
             for number, (name, reason) in self.skipped.items()
@@ -401,13 +387,9 @@ class CodedRun:
         try:
             codes = pt.SparseCodes.concatenate(self.codes[parts:])
             self.folder.write(first, codes, {**metadata, "run": self._identity})
+            self._written = (len(self.codes), len(self.rows), self.next)
         except OSError as error:
-            reason = error.strerror or str(error)
-            if reason != self._failure:  # not after every signal
-                log.warning("the codes so far cannot be put away, coding goes on: %s", error)
-            self._failure = reason
-        else:
-            self._failure, self._written = "", (len(self.codes), len(self.rows), self.next)
+            log.warning("the codes so far cannot be put away, coding goes on: %s", error)
         self._last = time.monotonic()
 
 
@@ -495,13 +477,12 @@ def _write_lines(lines: Iterable[str], path: Path) -> None:
         file.writelines(f"{line}\n" for line in lines)
 
 
-def _csv_lines(run: CodedRun) -> list[str]:
-    """A line of CSV for every signal, after one of names."""
+def _csv_lines(columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Lines of a table in CSV, names first."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({**row, "shape": "x".join(map(str, row["shape"]))} for row in run.rows)
-    writer.writerows({**one, "status": "skipped"} for one in run.left_out())
+    writer.writerows(rows)
     return text.getvalue().split("\n")[:-1]
 
 
@@ -532,3 +513,134 @@ def _write_picture(path: Path, signal: NDArray, residual: NDArray, decode: Calla
     low, high = (0.0, 1.0) if normalise == "none" else np.percentile(signal, [0.5, 99.5])
     pixels = np.round(255 * np.clip((fit - low) / max(high - low, 1e-12), 0, 1)).astype(np.uint8)
     save_image(np.moveaxis(pixels, 0, -1) if signal.ndim == 3 else pixels, path)
+
+
+_MOST_SHOWN = 10
+EVENTS, PAGE, MODEL = "events.csv", "anomalies.html", "model.safetensors"
+"""Names of the files in the folder of answers."""
+
+
+_false_alarms = number_that(
+    lambda value: 0 < value < 0.5, "is not in (0, 0.5); 0.01 lets one normal sample in a hundred pass"
+)
+
+
+@leaving("no scores were written")
+def anomalies(
+    paths: Paths,
+    model: Annotated[
+        Path | None,
+        Option("--model", "-m", metavar="FILE.safetensors", help="A model file that learn wrote.", show_default=False),
+    ] = None,
+    size: Annotated[
+        int | None,
+        Option(
+            min=2,
+            metavar="N",
+            help="Instead of a model: learn filters of N samples from these series.",
+            show_default=False,
+        ),
+    ] = None,
+    channels: Channels = None,
+    nonnegative: Annotated[
+        bool | None,
+        Option(
+            "--nonnegative/--signed",
+            help="With --size: whether a filter is there or not, or may also be upside down.",
+            show_default="nonnegative",
+        ),
+    ] = None,
+    output: Folder = Path("anomalies"),
+    false_alarms: Annotated[
+        float,
+        Option(callback=_false_alarms, metavar="SHARE", help="Normal samples that may lie above the threshold."),
+    ] = 0.01,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    device: Device = "cpu",
+    recursive: Recursive = None,
+    on_error: Failing = OnError.stop,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Say how strange every sample of series or images is, list what stands out, and draw it.
+
+    The folder gets the scores as .npy files, events.csv and the page anomalies.html.
+    """
+    import numpy as np
+
+    from pointillist.cli.reading import SignalReader, Wanted, file_stem, reader_for
+    from pointillist.plot.reports import event_columns, event_row, write_anomaly_report
+    from pointillist.storage import atomic_path, check_writable
+
+    show_log(quiet=quiet, verbose=verbose)
+    if (model is None) == (size is None):
+        raise ValueError(
+            "give either --model, a model that was learned, or --size, to learn from the series themselves"
+        )
+    if model is not None and nonnegative is not None:
+        raise ValueError("--nonnegative and --signed are for --size: a model has its own signs, leave them out")
+    layout = channels and channels.value
+    how: dict[str, Any] = {"on_error": on_error.value, "recursive": recursive}
+    learned = None if model is None else pt.load(model)
+    if model is None or learned is None:
+        baseline = int(size or 0)
+        reader = SignalReader(Wanted(paths, 1, "none", layout=layout, **how), (baseline,))
+    else:
+        baseline = int(learned.preprocessing_.get("baseline", 0))
+        reader = reader_for(learned, model, paths, layout, **how)
+    names, signals = reader.read_all()
+    if output.exists() and not output.is_dir():
+        raise NotADirectoryError(f"--output {output} is a file: give a folder")
+    output.mkdir(parents=True, exist_ok=True)
+    taken: set[str] = set()
+    targets = [output / f"{file_stem(name, taken)}-scores.npy" for name in names]
+    for path in [*targets, output / EVENTS, output / PAGE, *([output / MODEL] if model is None else [])]:
+        check_writable(path)
+        if path.exists() and not overwrite:
+            raise FileExistsError(
+                f"{path} exists already: give --overwrite to replace it, or another folder by --output"
+            )
+    several = reader.wanted.layout is not None
+    if baseline:
+        signals = pt.remove_baseline(signals, baseline, channels=several)
+    if learned is None:
+        if not quiet:
+            tell(f"learning filters of {size} samples from {count(len(names), 'signal')}")
+        signs = {"nonnegative": nonnegative is not False, "channels": several}
+        learned = pt.learn_windows(signals, baseline, n_jobs=jobs, random_state=seed, **signs)
+    learned.set_params(n_jobs=jobs, device=device)
+    with Progress("scoring", 1, quiet=quiet) as progress:
+        found = pt.anomaly_score(signals, learned, false_alarms=false_alarms, progress=progress.show)
+    columns = event_columns(len(found.extent))
+    rows = [event_row(names[int(event["signal"])], event) for event in found.events()]
+    events = [dict(zip(columns, row, strict=True)) for row in rows]
+    for target, score in zip(targets, found.scores, strict=True):
+        with atomic_path(target) as temporary, open(temporary, "wb") as file:
+            np.save(file, score.astype(np.float32))
+    _write_lines(_csv_lines(columns, events), output / EVENTS)
+    if model is None:
+        prepared = {"normalise": "none", "baseline": found.extent[0]} | ({} if layout is None else {"channels": layout})
+        pt.save(learned, output / MODEL, preprocessing=prepared)
+    write_anomaly_report(output / PAGE, names, signals, found)
+    if as_json:
+        highest = [
+            {"name": name, "highest": float(score.max()), "above": int(np.count_nonzero(score > found.threshold))}
+            for name, score in zip(names, found.scores, strict=True)
+        ]
+        write_json({"output": str(output), "threshold": found.threshold, "signals": highest, "events": events})
+    elif not quiet:
+        strongest = sorted(events, key=lambda event: -float(event["score"]))[:_MOST_SHOWN]
+        if strongest:
+            cells = [
+                [number(cell) if isinstance(cell, float) else str(cell) for cell in one.values()] for one in strongest
+            ]
+            say(table(columns, cells, left=("signal", "cause")))
+        if len(rows) > len(strongest):
+            say(f"the strongest {len(strongest)} of {len(rows):,}; {output / EVENTS} has all of them")
+        say(
+            f"{count(len(rows), 'event')} above {found.threshold:.3g} nats in {count(len(names), 'signal')}; "
+            f"wrote the scores, {EVENTS} and {PAGE} to {output}"
+        )

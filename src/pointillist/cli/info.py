@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 import pointillist as pt
-from pointillist.cli.console import count, number, say, show_log, write
+from pointillist.cli.console import count, number, say, show_log, write_json
 from pointillist.cli.options import AsJson, Model, Recursive
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def info(
         raise ValueError(f"no file of {', '.join(map(str, paths))} was written by pointillist")
     if as_json:
         single = len(found) == 1 and found[0].named
-        write(json.dumps(every[0] if single else every, indent=2, ensure_ascii=False).split("\n"))
+        write_json(every[0] if single else every)
         return
     for position, facts in enumerate(every):
         if position:
@@ -86,8 +86,8 @@ def info(
         drawn.add_column(style="bold", no_wrap=True)
         drawn.add_column(overflow="fold")
         for name, value in lines.items():
-            if value:
-                drawn.add_row(name, value)
+            if value not in (None, "", [], {}):
+                drawn.add_row(name, _words(value))
         say(drawn)
 
 
@@ -103,6 +103,16 @@ def _facts(path: Path) -> dict[str, Any]:
     elif "class" in stored.metadata:
         check_model(stored)
     return _model_facts(path, stored)
+
+
+def _words(value: Any) -> str:
+    """A value in a line: settings by name, the first few of a list, a number with four digits."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {one}" for name, one in value.items())
+    if isinstance(value, list):
+        more = f" and {len(value) - _NAMED:,} more" if len(value) > _NAMED else ""
+        return f"{', '.join(map(str, value[:_NAMED]))}{more}"
+    return number(value) if isinstance(value, float) else str(value)
 
 
 def _model_facts(path: Path, stored: Stored) -> dict[str, Any]:
@@ -165,72 +175,56 @@ def _codes_facts(path: Path) -> dict[str, Any]:
     }
 
 
-def _codes_lines(facts: dict[str, Any]) -> dict[str, str]:
+def _codes_lines(facts: dict[str, Any]) -> dict[str, Any]:
     from pointillist.reprs import sizes
 
     part = ", a part of a run that has not ended: go on with encode --resume" if facts["kind"] == "part" else ""
-    gap = facts["largest_gap"]
+    gap, skipped = facts["largest_gap"], facts["skipped"]
     return {
         "codes": f"{facts['file']}{part}",
-        "signals": f"{facts['signals']:,}, on grids of {_first([sizes(grid) for grid in facts['grids']])}",
+        "signals": f"{facts['signals']:,}, on grids of {_words([sizes(grid) for grid in facts['grids']])}",
         "filters": f"{facts['filters']:,}",
         "non-zeros": f"{facts['nonzeros']:,}, {facts['type']}",
-        "names": _first(facts["names"] or []),
-        **{name: str(facts[name] or "") for name in ("model", "penalty", "boundary")},
-        "preprocessing": _settings(facts["preprocessing"]),
-        "status": ", ".join(f"{amount} {status}" for status, amount in facts["statuses"].items()),
-        "largest gap": "" if gap is None else f"{gap:.1e}",
-        "left out": count(len(facts["skipped"]), "signal") if facts["skipped"] else "",
+        **{name: facts[name] for name in ("names", "model", "penalty", "boundary", "preprocessing")},
+        "status": [f"{amount} {status}" for status, amount in facts["statuses"].items()],
+        "largest gap": gap and f"{gap:.1e}",
+        "left out": skipped and count(len(skipped), "signal"),
     }
 
 
-def _model_lines(facts: dict[str, Any]) -> dict[str, str]:
+def _model_lines(facts: dict[str, Any]) -> dict[str, Any]:
     from pointillist.reprs import filters_in_words
 
-    last, extra, data = facts["last"], facts["extra"], _mapping(facts["extra"].get("data"))
+    last, extra, run = facts["last"], facts["extra"], facts.get("run")
+    data = _mapping(extra.get("data"))
     filters = filters_in_words(facts["filters"]["shape"], facts["parameters"].get("channels") is True)
     steps = f"{facts['class']}, {facts['n_iter']} steps, {facts['n_seen']} signals seen, seed {facts['seed']}"
-    paths = data.get("paths")
-    where = ", ".join(map(str, paths)) if isinstance(paths, list) else str(paths)
     unnamed = {k: v for k, v in facts["parameters"].items() if k not in ("n_filters", "filter_size", "random_state")}
     return {
         facts["kind"]: facts["file"],
         "written": f"{facts['created']} by pointillist {facts['pointillist_version']}",
         "filters": f"{filters}, {facts['filters']['type']}",
-        "learned by": "" if facts["class"] is None else steps,
-        "run": _run_words(facts["run"]) if "run" in facts else "",
-        "preprocessing": _settings(facts["preprocessing"]) or "not recorded",
-        "learned from": f"{data.get('signals')} signals of {where}" if data else "",
-        "seconds": f"{last['seconds']:.1f}" if last else "",
-        "last step": f"objective {_number(last['objective'])}, {last['nnz']:,} non-zeros" if last else "",
-        "held-out objective": "" if facts["held_out_objective"] is None else _number(facts["held_out_objective"]),
+        "learned by": facts["class"] and steps,
+        "run": run and _run_words(run),
+        "preprocessing": facts["preprocessing"] or "not recorded",
+        "learned from": data and f"{data.get('signals')} signals of {_words(data.get('paths'))}",
+        "seconds": last and f"{last['seconds']:.1f}",
+        "last step": last and f"objective {_words(last['objective'])}, {last['nnz']:,} non-zeros",
+        "held-out objective": facts["held_out_objective"],
         "stopped early": "yes" if extra.get("stopped_early") else "",
-        "parameters": ", ".join(f"{k} {json.dumps(v)}" for k, v in unnamed.items()),
+        "parameters": {name: json.dumps(value) for name, value in unnamed.items()},
     }
 
 
 def _run_words(run: dict[str, Any]) -> str:
     """The place of a run that wrote a checkpoint, and how to go on."""
-    place, skipped = run["stream"], run["stream"]["skipped"]
-    left_out = f", {count(sum(skipped.values()), 'signal')} left out" if skipped else ""
+    place, skipped = run["stream"], sum(run["stream"]["skipped"].values())
+    left_out = f", {count(skipped, 'signal')} left out" if skipped else ""
     return (
         f"in pass {place['epoch'] + 1} of {run['fit']['n_epochs']}, {count(place['offset'], 'signal')} into it{left_out}; "
         "it has not ended: go on with learn --resume"
     )
 
 
-def _first(words: list[str]) -> str:
-    more = f" and {len(words) - _NAMED:,} more" if len(words) > _NAMED else ""
-    return f"{', '.join(words[:_NAMED])}{more}"
-
-
-def _settings(named: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in named.items())
-
-
 def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _number(value: float | None) -> str:
-    return "unknown" if value is None else number(value)

@@ -54,12 +54,9 @@ positive = number_that(lambda value: 0 < value < inf, "is not positive")
 @checked
 def size_of(text: str) -> Any:
     """Filter size: ``11``, ``7x11`` for an oblong filter, ``5,11,21`` for several sizes."""
-    try:
-        sizes = [tuple(int(axis) for axis in one.lower().split("x")) for one in text.split(",")]
-    except ValueError:
-        sizes = []
-    if not sizes or any(axis < 1 for size in sizes for axis in size):
+    if re.fullmatch(r"[1-9]\d*([x,][1-9]\d*)*", text.lower()) is None:
         raise ValueError(f"{text!r} is not a size; write 11, 7x11, or 5,11,21 for several sizes")
+    sizes = [tuple(int(axis) for axis in one.split("x")) for one in text.lower().split(",")]
     plain = [size[0] if len(size) == 1 else size for size in sizes]
     return plain[0] if len(plain) == 1 else plain
 
@@ -67,11 +64,8 @@ def size_of(text: str) -> Any:
 @checked
 def bytes_of(text: str) -> int:
     """Bytes from ``2G``, ``1.5 GB``, ``500MB`` or a plain number; units are decimal, ``GiB`` and the like binary."""
-    found = re.fullmatch(r"([\d.]+)\s*([kmgt]?)(i?)b?", text.strip().lower())
-    try:
-        amount = float(found[1]) * (1024 if found[3] else 1000) ** " kmgt".index(found[2] or " ") if found else 0.0
-    except ValueError:
-        amount = 0.0
+    found = re.fullmatch(r"(\d*\.?\d+)\s*([kmgt]?)(i?)b?", text.strip().lower())
+    amount = float(found[1]) * (1024 if found[3] else 1000) ** " kmgt".index(found[2] or " ") if found else 0
     if amount < 1:
         raise ValueError(f"{text!r} is not a size such as 2G or 500MB")
     return int(amount)

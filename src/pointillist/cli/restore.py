@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from typer import Argument, Option
 
 import pointillist as pt
-from pointillist.cli.console import Stopped, exit_code, number, say, show_log, tell
+from pointillist.cli.console import Stopped, number, say, show_log, tell
 from pointillist.cli.options import (
     Device,
     Failing,
@@ -473,5 +473,5 @@ def app(
         if any(thread.name.startswith(THREADS) for thread in threading.enumerate()):
             # Work that did not stop when it was told to: nobody will ask for its answer.
             sys.stdout.flush()
-            os._exit(exit_code(ended))
+            os._exit(128 + ended)
         raise Stopped(number=ended) from None
