@@ -103,7 +103,7 @@ os.close(ours)
 with GracefulStop(announce=True) as stop:
     os.kill(os.getpid(), signal.SIGHUP)
     print("progress", file=sys.stderr, flush=True)
-    os._exit(3 if stop.number else 4)
+    os._exit(3 if stop.asked else 4)
 """
 
 

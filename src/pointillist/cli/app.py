@@ -22,7 +22,7 @@ from typer import Option
 from typer.core import TyperCommand, TyperGroup
 
 from pointillist.cli import encode, info, learn, restore
-from pointillist.cli.console import Ended, Stopped, fail, hide_log, is_interruption, show_log, tell
+from pointillist.cli.console import Stopped, fail, hide_log, is_interruption, received, show_log, tell
 from pointillist.system import ENDINGS, handling, holding_signals
 
 log = logging.getLogger(__name__)
@@ -107,11 +107,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
     # Accepted anywhere, because whoever adds it does so at the end of the line that failed.
     debug = "--debug" in given
     given = [word for word in given if word != "--debug"]
-    received = [int(signal.SIGINT)]
+    received[:] = [signal.SIGINT]
 
     def end(number: int, frame: FrameType | None) -> None:
         received.append(number)  # typer makes a mere exit code of what is raised
-        raise Ended(number)
+        raise KeyboardInterrupt
 
     logging.getLogger("tifffile").setLevel(logging.CRITICAL)  # what is wrong with a file is said in one line, by `fail`
     words = "interrupted"
@@ -124,7 +124,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         pass
     except Stopped as stop:
-        received.append(stop.number or received[-1])
         words = f"interrupted; {stop}" if str(stop) else ""
     except Exception as error:
         if debug:
@@ -139,14 +138,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _refuse_dashes(given: list[str]) -> None:
-    """Raise where ``-`` stands for a file: standard input is not read, and standard output takes text only."""
-    words = [part for word in given for part in (word.split("=", 1) if word.startswith("--") else [word])]
-    for before, word in pairwise(words):
-        if word == "-" and not before.startswith("-"):
-            raise ValueError("standard input is not read: save it as a file and give that")
+    """Raise where ``-`` stands for a file."""
+    for before, word in pairwise(given):
         if word == "-" and before not in _TO_STDOUT:
             raise ValueError(
-                f"{before}: neither standard input nor standard output is used here: give the name of a file"
+                f"{before} -: standard input is not read, and standard output takes {' and '.join(_TO_STDOUT)} only: give "
+                "the name of a file"
             )
 
 

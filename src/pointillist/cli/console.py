@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _WIDTH_IN_PIPES = 160  # tables in a pipe or a file are not cut to the width of a terminal that is not there
 _SECONDS_BETWEEN_LINES = 5.0
+received: list[int] = []
+"""Signals that came while a command ran; its exit code tells the last one."""
 _COMPILING = "compiling kernels, once on this machine"
 
 
@@ -280,28 +282,11 @@ class Progress(ExitStack):
             tell(f"{_COMPILING}: some seconds")
 
 
-class Ended(KeyboardInterrupt):
-    """A signal that means what Ctrl-C does, with its number."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
-
-
 class Stopped(Exception):
     """A command was ended by a signal, which it has put its work away for; no KeyboardInterrupt, which typer swallows.
 
-    Parameters
-    ----------
-    words : str
-        What was left undone, as the end of a sentence; empty where the command has said so.
-    number : int or None
-        The signal; None for the one that came last.
+    Its words are what was left undone, as the end of a sentence; there are none where the command has said so.
     """
-
-    def __init__(self, words: str = "", number: int | None = None) -> None:
-        super().__init__(words)
-        self.number = number
 
 
 @contextmanager
@@ -309,8 +294,8 @@ def leaving(undone: str) -> Iterator[None]:
     """Let Ctrl-C say what it leaves `undone`."""
     try:
         yield
-    except KeyboardInterrupt as error:
-        raise Stopped(undone, getattr(error, "number", None)) from None
+    except KeyboardInterrupt:
+        raise Stopped(undone) from None
 
 
 def is_interruption(error: BaseException | None) -> bool:
@@ -323,13 +308,12 @@ def is_interruption(error: BaseException | None) -> bool:
 class GracefulStop(ExitStack):
     """While entered, a first signal is a request to stop after the current step; a second one raises.
 
-    `number` is the signal that came, None without one.
+    `asked` is true once the first has come.
     """
 
     def __init__(self, *, announce: bool) -> None:
         super().__init__()
-        self.number: int | None = None
-        self._announce = announce
+        self.asked, self._announce = False, announce
 
     def __enter__(self) -> Self:
         self.enter_context(handling(("SIGINT", *ENDINGS), self._handle))
@@ -337,12 +321,13 @@ class GracefulStop(ExitStack):
 
     def __call__(self, info: dict[str, Any]) -> bool:
         """A learner's callback: true ends learning."""
-        return self.number is not None
+        return self.asked
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.number is not None:
-            raise Ended(number)
-        self.number = number
+        received.append(number)
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
         if self._announce:
             try:
                 # Not print, which must not be entered twice: the signal may have come in the middle of one.

@@ -230,7 +230,7 @@ def encode(
             if run.kept and run.rows:
                 kept = f"{len(run.rows)} of {count(len(reader.source), 'signal')} are coded and kept"
                 undone = f"{kept}: go on with the same command and --resume"
-            raise Stopped(undone, getattr(error, "number", None)) from None
+            raise Stopped(undone) from None
         raise
     if events is not None:
         _write_lines(event_lines(codes.events(sampling_rate=sampling_rate or 1.0)), events)

@@ -292,7 +292,7 @@ def learn(
             callbacks.append(partial(_within, max_memory))
         stopped = fit(model, signals, held_out, steps=steps, quiet=quiet, callbacks=callbacks, **how)
     # A request during the very last step leaves nothing undone.
-    early = stopped is not None and len(model.history_) < steps
+    early = stopped and len(model.history_) < steps
     skipped = model.skipped_ if how else skipped
     warn_of_others(output, before, "model")
     data: dict[str, Any] = {
@@ -325,8 +325,8 @@ def learn(
         written = [output, mosaic, report, log, tensorboard]
         say(f"wrote {' and '.join(str(path) for path in written if path is not None)}")
         say(f"next: pointillist show {output}")
-    if stopped is not None:
-        raise Stopped(number=stopped)
+    if stopped:
+        raise Stopped
 
 
 def fit(
@@ -340,8 +340,8 @@ def fit(
     callbacks: Sequence[Callable[[dict[str, Any]], bool]] = (),
     prepare: Callable[[], object] = lambda: None,
     **how: Any,
-) -> int | None:
-    """Fit with progress, judging the held-out signals about `validations` times; returns the signal that ended it early.
+) -> bool:
+    """Fit with progress, judging the held-out signals about `validations` times; true if a signal asked to end it.
 
     What `prepare` compiles is part of the progress; `how` is for the learner's `fit`.
     """
@@ -358,7 +358,7 @@ def fit(
 
         prepare()
         model.fit(signals, validation=held_out, callbacks=[show, *callbacks, stop], **how)
-        return stop.number
+        return stop.asked
 
 
 def _show_plan(model: pt.BatchCSC | pt.OnlineCSC, signals: Any, steps: int, how: dict[str, Any]) -> None:
@@ -380,9 +380,10 @@ def _show_plan(model: pt.BatchCSC | pt.OnlineCSC, signals: Any, steps: int, how:
     together, memory = "", memory_peak()
     if isinstance(model, pt.OnlineCSC):
         together = f" of {model.batch_size} of {len(signals):,} signals"
-        cache = signals.cache
-        kept = cache.held / (taken * model.batch_size) * len(signals)
-        memory += max(0, int(min(cache.limit, kept)) - cache.held)
+        cache = getattr(signals, "cache", None)
+        if cache is not None:
+            kept = cache.held / (taken * model.batch_size) * len(signals)
+            memory += max(0, int(min(cache.limit, kept)) - cache.held)
     say_plan(
         f"{_filters(model)}: {count(steps, 'step')}{together}",
         spent + (marks[-1] - marks[-2]) * (steps - taken),
@@ -498,7 +499,7 @@ def demo(output: Folder = Path("demo-output"), seed: Seed = 0, jobs: Jobs = -1, 
     result = model.encode([test])
     about = {
         "data": {"signals": len(train), "paths": ["the shipped photographs"]},
-        "stopped_early": stopped is not None and len(model.history_) < N_EPOCHS * len(train),
+        "stopped_early": stopped and len(model.history_) < N_EPOCHS * len(train),
     }
     pt.save(model, files[0], preprocessing={"normalise": "contrast"}, extra=about)
     _draw(files, model, photograph, result, len(train))
@@ -514,8 +515,8 @@ def demo(output: Folder = Path("demo-output"), seed: Seed = 0, jobs: Jobs = -1, 
             f"open {files[-1]} in a browser, then try your own: pointillist encode {files[0]} PHOTO.jpg",
             "or learn from a folder: pointillist learn FOLDER -o filters.safetensors --report report.html",
         )
-    if stopped is not None:
-        raise Stopped(number=stopped)
+    if stopped:
+        raise Stopped
 
 
 def _crops(image: NDArray) -> list[NDArray]:

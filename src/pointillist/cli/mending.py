@@ -70,11 +70,11 @@ def mend_files(request: Any, task: Task) -> None:
                     rows.append(_one(request, job, task, settings))
                 except (ValueError, OSError) as error:
                     failed += _skipped(request, error)
-    except KeyboardInterrupt as error:
+    except KeyboardInterrupt:
         undone = f"{len(rows)} of {len(jobs)} pictures were written"
         if len(jobs) == 1:
             undone = f"nothing was written for {jobs[0].source}"
-        raise Stopped(undone, getattr(error, "number", None)) from None
+        raise Stopped(undone) from None
     if not rows:
         raise ValueError(f"none of the {count(failed, 'file')} could be mended")
     if not request.quiet:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import signal
 import sys
 import threading
 import warnings
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from typer import Argument, Option
 
 import pointillist as pt
-from pointillist.cli.console import Stopped, number, say, show_log, tell
+from pointillist.cli.console import Stopped, number, received, say, show_log, tell
 from pointillist.cli.options import (
     Device,
     Failing,
@@ -467,11 +466,10 @@ def app(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the page says what matters to its reader
             serve(picture, port=port, ready=ready)
-    except KeyboardInterrupt as error:
-        ended = getattr(error, "number", signal.SIGINT)
+    except KeyboardInterrupt:
         tell("stopped; nothing was left behind")
         if any(thread.name.startswith(THREADS) for thread in threading.enumerate()):
             # Work that did not stop when it was told to: nobody will ask for its answer.
             sys.stdout.flush()
-            os._exit(128 + ended)
-        raise Stopped(number=ended) from None
+            os._exit(128 + received[-1])
+        raise Stopped from None
