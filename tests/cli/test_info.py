@@ -14,7 +14,7 @@ def test_show_writes_beside_the_model_by_default(cli, model):
     answer = cli("show", model)
     assert answer.code == 0
     assert answer.out == f"wrote {model.with_suffix('.png')}\n"
-    assert min(Image.open(model.with_suffix(".png")).size) >= 600
+    assert min(Image.open(model.with_suffix(".png")).size) >= 500
 
 
 def test_show_elsewhere(cli, model, tmp_path):
