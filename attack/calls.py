@@ -48,7 +48,7 @@ IGNORED = {
     "cluster": "any text is an address, which is connected to for a minute",
 }
 """Arguments that nothing looks at, and why."""
-FILED = usual.PATHS | {"dataset", "array", "external"}
+FILED = usual.PATHS | {"dataset", "array"}
 """Arguments that name files or what lies in them: an error may name the file instead."""
 CALLED = {"progress", "callbacks"}
 """Arguments that are called: an error of theirs is the caller's own."""

@@ -113,7 +113,6 @@ MODEL = pt.BatchCSC(3, 5, 0.5, max_iter=1, n_jobs=1, random_state=0)
         ("extra", lambda: pt.save(usual.model(), "a", extra=3)),
         ("name", lambda: pt.load_filters(True)),
         ("dataset", lambda: pt.sources.Hdf5Source("a.h5", 3)),
-        ("external", lambda: pt.sources.Hdf5Source("a.h5", external=3)),
         ("array", lambda: pt.sources.ZarrSource("a.zarr", 3)),
         ("on_error", lambda: pt.load_images("a", on_error=np.ones(2))),
         ("validation", lambda: MODEL.fit(SIGNALS, validation=np.ones((2, 30)))),

@@ -7,7 +7,7 @@ from PIL import Image
 
 from pointillist import contrast_normalise, load_signals
 from pointillist.cli import reading
-from pointillist.data import samples
+from pointillist.data.sources import base, stacks
 from pointillist.learners.persistence import load
 from pointillist.solvers import large_signals
 from pointillist.storage import load_codes, load_codes_metadata
@@ -76,7 +76,7 @@ def test_large_files_stay_on_disk(cli, images, model, tmp_path, monkeypatch, kin
         colour = np.stack([pixels] * 3, axis=-1)
         tifffile.imwrite(file, colour, photometric="rgb", compression="zlib" if kind == "packed" else None)
     small = cli("encode", model, images / "image1.png", "-o", tmp_path / "small", "--tol", "1e-4")
-    for module in (samples, large_signals, reading):
+    for module in (base, stacks, large_signals, reading):
         monkeypatch.setattr(module, "LARGE", 1000)
     signal = load_signals(file)[0]
     assert isinstance(signal, np.memmap)

@@ -76,33 +76,28 @@ def check_pages(stream: BinaryIO) -> None:
     stream.seek(0)
     head = stream.read(16)
     order, big = ">" if head[:2] == b"MM" else "<", b"+" in head[2:4]
-    link, count, entry = ("Q", "Q", 20) if big else ("I", "H", 12)
-    seen: set[int] = set()
+    link, count, entry = (
+        (f"{order}Q", f"{order}Q", f"{order}HHQ8x") if big else (f"{order}I", f"{order}H", f"{order}HHI4x")
+    )
+    size, seen = struct.calcsize(entry), set[int]()
     try:
-        (place,) = struct.unpack_from(order + link, head, 8 if big else 4)
-        while place not in seen:
+        (place,) = struct.unpack_from(link, head, 8 if big else 4)
+        while place:
+            if place in seen:
+                raise ValueError("its pages lead in a circle: it is damaged")
             seen.add(place)
             stream.seek(place)
-            (entries,) = struct.unpack(order + count, stream.read(struct.calcsize(order + count)))
+            (entries,) = struct.unpack(count, stream.read(struct.calcsize(count)))
             tags = stream.tell()
-            _check_sizes(stream.read(entry * min(entries, _MOST_TAGS)), entry, order, link)
-            stream.seek(tags + entry * entries)
-            (place,) = struct.unpack(order + link, stream.read(struct.calcsize(order + link)))
-            if place == 0:
-                break
-        else:
-            raise ValueError("its pages lead in a circle: it is damaged")
+            content = stream.read(size * min(entries, _MOST_TAGS))
+            for tag, _, length in struct.iter_unpack(entry, content[: len(content) // size * size]):
+                if tag in _SIZES and length != 1:
+                    raise ValueError(f"its {_SIZES[tag]} is not one number: it is damaged")
+            stream.seek(tags + size * entries)
+            (place,) = struct.unpack(link, stream.read(struct.calcsize(link)))
     except (struct.error, OSError, OverflowError):
         logger.debug("the pages of a TIFF file are cut short after %d", len(seen))
     stream.seek(0)
-
-
-def _check_sizes(tags: bytes, entry: int, order: str, link: str) -> None:
-    """Raise ValueError if one of the tags of a TIFF page is a size, but not one number."""
-    for start in range(0, len(tags) - entry + 1, entry):
-        tag, _, count = struct.unpack_from(f"{order}HH{link}", tags, start)
-        if tag in _SIZES and count != 1:
-            raise ValueError(f"its {_SIZES[tag]} is not one number: it is damaged")
 
 
 def note_skipped(skipped: dict[str, int], reasons: Iterable[str]) -> None:

@@ -169,31 +169,27 @@ def as_signals(
     check_arguments(channel_axis=channel_axis)
     if isinstance(pictures, str | bytes) or not isinstance(pictures, Iterable):
         raise ValueError(f"pictures must be an array or several, got {type(pictures).__name__}")
-    alone = isinstance(pictures, np.ndarray) or hasattr(
-        pictures, "toarray"
-    )  # as sparse matrices have, which are refused
-    several = [pictures] if alone else list(pictures)
-    if not several:
-        raise ValueError("pictures is empty: give at least one picture")
-    named = [(f"pictures[{i}]", one) for i, one in enumerate(several)]
-    signals = [_as_signal(as_numbers(one, name), channel_axis, name) for name, one in named]
-    if len({(signal.ndim, signal.shape[: signal.ndim - 2]) for signal in signals}) > 1 and channel_axis is not None:
-        raise ValueError("pictures must be all grey or all colour: convert some of them, load_image does by grey=")
-    return np.stack(signals) if len({signal.shape for signal in signals}) == 1 else signals
-
-
-def _as_signal(picture: NDArray, channel_axis: int | None, name: str) -> NDArray[np.floating]:
-    if channel_axis is not None:
-        if picture.ndim not in (2, 3):
+    # Sparse matrices have toarray, and are refused.
+    alone = isinstance(pictures, np.ndarray) or hasattr(pictures, "toarray")
+    signals = []
+    for i, given in enumerate([pictures] if alone else pictures):
+        name = f"pictures[{i}]"
+        picture = as_numbers(given, name)
+        if channel_axis is not None and picture.ndim not in (2, 3):
             raise ValueError(
                 f"{name} must be (height, width) or have channels as well, got shape {picture.shape}; "
                 "channel_axis=None is for arrays without channels"
             )
-        if picture.ndim == 3 and not -3 <= channel_axis < 3:
-            raise ValueError(f"channel_axis must be an axis of {name}, from -3 to 2, got {channel_axis}")
-        if picture.ndim == 3:
+        if channel_axis is not None and picture.ndim == 3:
+            if not -3 <= channel_axis < 3:
+                raise ValueError(f"channel_axis must be an axis of {name}, from -3 to 2, got {channel_axis}")
             picture = np.moveaxis(picture, channel_axis, 0)
-    return np.ascontiguousarray(to_float(picture, name))
+        signals.append(np.ascontiguousarray(to_float(picture, name)))
+    if not signals:
+        raise ValueError("pictures is empty: give at least one picture")
+    if channel_axis is not None and len({signal.shape[:-2] for signal in signals}) > 1:
+        raise ValueError("pictures must be all grey or all colour: convert some of them, load_image does by grey=")
+    return np.stack(signals) if len({signal.shape for signal in signals}) == 1 else signals
 
 
 def photographs(split: Literal["all", "train", "test"] = "all", *, grey: bool = True) -> dict[str, NDArray[np.float32]]:

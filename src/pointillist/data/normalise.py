@@ -6,18 +6,19 @@ Works on arrays of one, two or three spatial axes. Reading files is not done her
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import correlate1d
+from scipy.ndimage import gaussian_filter
 
-from pointillist.arrays import bands, ranked, scratch
+from pointillist.arrays import bands, extent, ranked, scratch
 from pointillist.data.samples import to_float
 from pointillist.validation import as_numbers, check_arguments, within_rounding
 
-_WINDOW_LENGTH = 13
-_WINDOW_SIGMA = 3 * 1.591
+_MARGIN = 6
+"""Samples of the window on either side of its middle."""
+_SIGMA = 3 * 1.591
 
 # Below this fraction of the image's range a local deviation is rounding error of a flat area, not contrast.
 _FLAT = 1e-6
@@ -31,9 +32,7 @@ def contrast_normalise(images: NDArray[np.generic], *, ndim: int = 2) -> NDArray
 def contrast_normalise(images: Sequence[NDArray[np.generic]], *, ndim: int = 2) -> list[NDArray[np.floating]]: ...
 
 
-def contrast_normalise(
-    images: NDArray[np.generic] | Sequence[NDArray[np.generic]], *, ndim: int = 2
-) -> NDArray[np.floating] | list[NDArray[np.floating]]:
+def contrast_normalise(images: Any, *, ndim: int = 2) -> NDArray[np.floating] | list[NDArray[np.floating]]:
     """Remove the local mean and divide by the local standard deviation.
 
     A Gaussian window of 13 samples per axis (sigma 4.773 samples), mirrored at the borders without repeating
@@ -68,90 +67,57 @@ def contrast_normalise(
         If an image is constant, empty, not finite, of an unsupported type or of the wrong number of axes.
     """
     check_arguments(ndim=ndim)
-    if not isinstance(images, np.ndarray):
-        if not isinstance(images, Sequence) or isinstance(images, str | bytes):
-            raise ValueError(f"images must be an array or a list of arrays, got {type(images).__name__}")
-        if len(images) == 0:
-            raise ValueError("images is an empty list: pass at least one image")
-        return [
-            _normalise_one(as_numbers(image, f"images[{i}]"), ndim, f"images[{i}]") for i, image in enumerate(images)
-        ]
-    images = as_numbers(images, "images")
-    if images.ndim == ndim:
+    stack = isinstance(images, np.ndarray)
+    if not stack and not isinstance(images, list | tuple):
+        raise ValueError(f"images must be an array or a list of arrays, got {type(images).__name__}")
+    if stack and images.ndim == ndim:
         return _normalise_one(images, ndim, "images")
-    if images.ndim != ndim + 1:
+    if stack and images.ndim != ndim + 1:
         raise ValueError(f"images must have {ndim} or {ndim + 1} axes for ndim={ndim}, got shape {images.shape}")
-    if ndim == 2 and images.shape[-1] == 3:
+    if stack and ndim == 2 and images.shape[-1] == 3:
         raise ValueError(
             f"images of shape {images.shape} looks like one picture in colour: take it in grey, or "
             "contrast_normalise(as_signals(picture)[0]), channel by channel"
         )
-    if images.shape[0] == 0:
-        raise ValueError(f"images is an empty stack of shape {images.shape}: pass at least one image")
-    return np.stack([_normalise_one(image, ndim, f"images[{i}]") for i, image in enumerate(images)])
+    if len(images) == 0:
+        raise ValueError("images is empty: pass at least one image")
+    found = [_normalise_one(image, ndim, f"images[{i}]") for i, image in enumerate(images)]
+    return np.stack(found) if stack else found
 
 
 def _normalise_one(image: NDArray[np.generic], ndim: int, name: str) -> NDArray[np.floating]:
     """Normalise one image, a large one in bands of rows: that takes little memory, and none for an image in a file."""
+    image = as_numbers(image, name)
     if image.ndim != ndim:
         raise ValueError(f"{name} must have {ndim} axes, got shape {image.shape}")
     if image.size == 0:
         raise ValueError(f"{name} is empty, shape {image.shape}")
-    dtype = to_float(image[:1], name).dtype
+    with np.errstate(invalid="ignore"):  # as some kinds of NaN are
+        ends = to_float(np.array(extent(image[None]), image.dtype), name)
+    low, high = map(float, ends)
+    if not np.isfinite(ends).all():
+        raise ValueError(f"{name} holds NaN or infinity: replace or mask those samples first")
+    if within_rounding(low, high, ends.dtype):
+        raise ValueError(f"{name} is constant, so it has no contrast to normalise: leave it out")
+    # Centring and scaling leave the result unchanged; they protect the variance from cancellation and overflow.
+    centre, scale = low / 2 + high / 2, high / 2 - low / 2
     spans = [rows for _, rows in bands((1, *image.shape))]
-    centre, scale = _centre_and_scale(image, spans, dtype, name)
-
-    def local(rows: slice) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Difference from the local mean, and local deviation."""
-        first = max(rows.start - _WINDOW_LENGTH // 2, 0)
-        # Centring and scaling leave the result unchanged; they protect the variance from cancellation and overflow.
-        x = to_float(image[first : rows.stop + _WINDOW_LENGTH // 2], name).astype(np.float64)
-        x -= centre
-        x /= scale
-        mean = _window_average(x)
-        deviation = np.sqrt(np.maximum(_window_average(x**2) - mean**2, 0))
-        own = slice(rows.start - first, rows.stop - first)
-        return (x - mean)[own], deviation[own]
-
-    deviation = scratch(image, image.shape, np.float64)
-    result = scratch(image, image.shape, np.float64)
+    result, deviation = (scratch(image, image.shape, np.float64) for _ in range(2))
     for rows in spans:
-        result[rows], deviation[rows] = local(rows)
+        first = max(rows.start - _MARGIN, 0)
+        x = (to_float(image[first : rows.stop + _MARGIN], name).astype(np.float64) - centre) / scale
+        own = slice(rows.start - first, rows.stop - first)
+        mean = gaussian_filter(x, _SIGMA, mode="mirror", radius=_MARGIN)
+        square = gaussian_filter(x**2, _SIGMA, mode="mirror", radius=_MARGIN)
+        result[rows], deviation[rows] = (x - mean)[own], np.sqrt(np.maximum(square - mean**2, 0))[own]
     typical, total = _typical(deviation), 0.0
     for rows in spans:
         result[rows] /= np.maximum(deviation[rows], typical)
         total += float(np.sum(result[rows]))
-    out = scratch(image, image.shape, dtype)
+    out = scratch(image, image.shape, ends.dtype)
     for rows in spans:
         np.subtract(result[rows], total / image.size, out=out[rows], casting="same_kind")
     return out
-
-
-def _centre_and_scale(
-    image: NDArray[np.generic], spans: list[slice], dtype: np.dtype, name: str
-) -> tuple[float, float]:
-    """The mean, and the largest distance from it; refuses what is not finite or has no contrast."""
-    total, low, high = 0.0, np.inf, -np.inf
-    for rows in spans:
-        given = to_float(image[rows], name)
-        if not np.isfinite(given).all():  # before anything is computed: some kinds of NaN warn where they are converted
-            raise ValueError(f"{name} holds NaN or infinity: replace or mask those samples first")
-        samples = given.astype(np.float64)
-        low, high = min(low, float(np.min(samples))), max(high, float(np.max(samples)))
-        total += float(samples.sum())
-    if within_rounding(low, high, dtype):
-        raise ValueError(f"{name} is constant, so it has no contrast to normalise: leave it out")
-    centre = total / image.size
-    return centre, max(high - centre, centre - low)
-
-
-def _window_average(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    offsets = np.arange(_WINDOW_LENGTH) - _WINDOW_LENGTH // 2
-    weights = np.exp(-0.5 * (offsets / _WINDOW_SIGMA) ** 2)
-    weights /= weights.sum()
-    for axis in range(x.ndim):
-        x = correlate1d(x, weights, axis=axis, mode="mirror")
-    return x
 
 
 def _typical(deviation: NDArray[np.float64]) -> float:

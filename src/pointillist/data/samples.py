@@ -1,17 +1,14 @@
 """Samples of files as arrays: scaled to floats, grey, upright, and mapped where they are large."""
 
-import operator
 import os
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tifffile
 from numpy.typing import NDArray
 
-from pointillist.arrays import LARGE, scratch_file, walked
-from pointillist.data.damage import check_page, damage_named
+from pointillist.data.damage import damage_named
 from pointillist.storage import check_regular
 
 GREY_WEIGHTS = (0.2989, 0.5870, 0.1140)
@@ -100,31 +97,3 @@ def map_npy(path: str | os.PathLike[str]) -> np.memmap:
         if claimed > stored:
             raise ValueError(f"it has {stored:,} of the {claimed:,} bytes that its header claims: it is cut short")
         return np.memmap(path, dtype, "r", stream.tell(), shape, "F" if in_columns else "C")
-
-
-def map_tiff(path: Path) -> NDArray[np.floating] | None:
-    """The large image of a TIFF file as a grey signal in a file; None for everything else, to be read as it is."""
-    if path.suffix.lower() not in (".tif", ".tiff"):
-        return None
-    try:
-        check_regular(path)
-        with tifffile.TiffFile(path) as tiff:
-            page = tiff.pages.first
-            tag = page.tags.get("Orientation")
-            upright = tag is None or int(tag.value) == 1
-            plain = page.photometric in (1, 2) and page.axes in ("YX", "YXS") and page.sampleformat in (1, 3)
-            if not (upright and plain) or operator.index(page.imagewidth) * operator.index(page.imagelength) < LARGE:
-                return None
-            check_page(page, path.stat().st_size)
-            raw = tifffile.memmap(path, page=0, mode="r") if page.is_memmappable else page.asarray(out="memmap")
-        dtype = to_float(raw[:0], "it").dtype
-        if raw.ndim == 2 and raw.dtype == dtype:
-            return raw
-        out = scratch_file(raw.shape[:2], dtype)
-        for _, rows in walked(raw[None], out[None]):
-            samples = to_float(raw[rows], "it")
-            grey = samples if raw.ndim == 2 else samples[..., 0] if raw.shape[-1] < 3 else to_grey(samples[..., :3])
-            out[rows] = grey
-        return out
-    except Exception:  # of many kinds, as damaged files have them
-        return None  # the reader of images says what is wrong with it

@@ -195,9 +195,9 @@ def test_times_that_were_rounded(read, rate):
         ("a,\n" + 150 * "1,\n" + "2,3\n", "line 152 has 2 columns, the lines before it have 1"),
         (
             "time,x\n0,1\n1,2\n3,3\n4,4\n5,5\n",
-            "line 4: the time in its first column jumps from 1 to 3, where 1 is usual",
+            "line 4: the time in its first column goes from 1 to 3, where steps of 1 are usual",
         ),
-        ("time,x\n0,1\n2,2\n1,3\n", "line 4: the time in its first column is before"),
+        ("time,x\n0,1\n2,2\n1,3\n", "line 4: the time in its first column goes from 2 to 1"),
         ("\n".join(f"{i},7" for i in (*range(120), 5)), "line 121: .* a first line of names says so"),
         ("time,x\n0,1\n,2\n2,3\n", "line 3 has no time"),
         ("time,x\n2024-01-01,1\n2024-01-02,3\n", "'2024-01-01' is no number; write times as seconds"),

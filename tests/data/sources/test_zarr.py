@@ -84,18 +84,17 @@ def _filters(kind):
     import numcodecs
 
     return {
-        "delta": (numcodecs.Delta(kind), numcodecs.LZ4()),
-        "fixedscaleoffset": (numcodecs.FixedScaleOffset(0.5, 100, kind, "i2"), numcodecs.Zlib()),
-        "quantize": (numcodecs.Quantize(3, kind), numcodecs.GZip()),
         "shuffle": (numcodecs.Shuffle(4), numcodecs.BZ2()),
         "bitround": (numcodecs.BitRound(12), numcodecs.Blosc("lz4", shuffle=1)),
-        "none": (None, numcodecs.LZMA()),
-        "long delta": (numcodecs.Delta(kind, "<f8"), numcodecs.Zstd()),
+        "lz4": (None, numcodecs.LZ4()),
+        "zlib": (None, numcodecs.Zlib()),
+        "lzma": (None, numcodecs.LZMA()),
+        "zstd": (None, numcodecs.Zstd()),
     }
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("name", ["delta", "fixedscaleoffset", "quantize", "shuffle", "bitround", "none", "long delta"])
+@pytest.mark.parametrize("name", ["shuffle", "bitround", "lz4", "zlib", "lzma", "zstd"])
 def test_filters_are_undone_as_zarr_undoes_them(tmp_path, zarr, name, order):
     filters, packer = _filters("<f4")[name]
     with warnings.catch_warnings():

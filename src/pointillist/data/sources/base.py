@@ -21,11 +21,10 @@ from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.arrays import as_plain, is_resident, to_host
+from pointillist.arrays import LARGE, as_plain, is_resident, release, scratch_file, to_host
 from pointillist.data.images import load_image
 from pointillist.data.normalise import contrast_normalise
 from pointillist.data.photofiles.reading import photograph_size
-from pointillist.data.samples import map_tiff
 from pointillist.errors import UnreadableFileError, UnusableSignalError
 from pointillist.reprs import shown, sizes
 from pointillist.sampling import generator
@@ -163,12 +162,10 @@ class ArraySource(StoredSource):
     def describe(self) -> dict[str, Any]:
         """Identity of the samples: a hash of their types, shapes and values, of a large array only of some values."""
         digest = hashlib.blake2b(digest_size=16)
-        whole = isinstance(self._signals, np.ndarray)
-        for array in [self._signals] if whole else map(to_host, self._signals):
+        for array in [self._signals] if isinstance(self._signals, np.ndarray) else map(to_host, self._signals):
             digest.update(f"{array.dtype.str}{array.shape}".encode())
             step = max(1, array.size // 2**22)
-            flat = array.reshape(-1) if step == 1 or array.flags.c_contiguous else array.flat
-            digest.update(flat[::step].tobytes())
+            digest.update(array.flat[::step].tobytes())
         return {"kind": "arrays", "signals": len(self), "content": digest.hexdigest()}
 
 
@@ -206,9 +203,14 @@ class ImageSource(StoredSource):
         return picture if self.grey else np.ascontiguousarray(np.moveaxis(picture, -1, 0))
 
     def mapped(self, index: int) -> NDArray:
-        """Return signal `index`, left in its file where that is a large grey TIFF image."""
-        large = map_tiff(Path(self.name(index))) if self.grey else None
-        return self.read(index) if large is None else large
+        """Return signal `index`, moved to a temporary file where it is large."""
+        signal = self.read(index)
+        if signal.size < LARGE:
+            return signal
+        out = scratch_file(signal.shape, signal.dtype)
+        out[...] = signal
+        release(out)
+        return out
 
     def shape(self, index: int) -> tuple[int, ...]:
         size = self._of_file(index, photograph_size)

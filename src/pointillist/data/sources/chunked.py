@@ -10,10 +10,11 @@ import json
 import os
 import zipfile
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from itertools import product
+from itertools import islice, product
 from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
@@ -25,7 +26,7 @@ from pointillist.data.damage import LARGEST_CHUNK
 from pointillist.data.sources.base import Cache
 from pointillist.data.sources.stacks import StackedSource
 from pointillist.storage import check_regular
-from pointillist.validation import as_list, as_path, check_arguments
+from pointillist.validation import check_arguments
 
 _LISTED = 20
 """Names of arrays that a message lists."""
@@ -33,13 +34,13 @@ _RECENT = 2**24
 """Bytes of unpacked chunks that an array keeps: neighbouring windows meet the same ones."""
 _PACKERS = ("zlib", "gzip", "bz2", "lzma", "zstd", "lz4", "blosc")
 """Codecs that make fewer bytes of many."""
-_FILTERS = ("delta", "fixedscaleoffset", "quantize", "shuffle", "crc32c")
-_UNCHANGED = ("bytes", "transpose", "bitround")  # said by the metadata as a whole, or lost when it was packed
+_CODECS = (*_PACKERS, "shuffle", "crc32c", "bytes", "transpose", "bitround")
+"""Codecs of zarr that are read; the last three are said by the metadata as a whole, or lost when it was packed."""
 _SHARDING = "sharding_indexed"
 _METADATA = ("zarr.json", ".zarray")
 _LARGEST_METADATA = 2**24
 _MOST_LINKS = 10_000
-"""Links of an HDF5 file that are followed."""
+"""Links of an HDF5 file that are looked at."""
 _HDF5_CODECS = {1: "zlib", 2: "shuffle", 3: "crc32c"}
 """Filters of HDF5 that are undone here (the third is another checksum, as long); of these only the first makes many bytes of
 few."""
@@ -48,6 +49,7 @@ Codecs = list[tuple[str, dict[str, Any]]]
 """Names and settings, in the order in which they are undone."""
 
 
+@dataclass
 class ChunkedArray:
     """An array in chunks, of which those that a part meets are read and unpacked one by one, and kept for a while.
 
@@ -62,11 +64,13 @@ class ChunkedArray:
         Samples of a whole chunk by its number along each axis; None where it is not stored.
     """
 
-    def __init__(
-        self, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: np.dtype, fill: Any,
-        load: Callable[[tuple[int, ...]], NDArray[Any] | None],
-    ) -> None:  # fmt: skip
-        self.shape, self.chunks, self.dtype, self.fill, self.load = shape, chunks, dtype, fill, load
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...]
+    dtype: np.dtype
+    fill: Any
+    load: Callable[[tuple[int, ...]], NDArray[Any] | None]
+
+    def __post_init__(self) -> None:
         self._recent = Cache(_RECENT)
 
     def __getitem__(self, place: tuple[slice, ...]) -> NDArray[Any]:
@@ -84,25 +88,15 @@ class ChunkedArray:
         return out
 
 
-def _decoded(codecs: Codecs, content: bytes, room: int, dtype: np.dtype) -> bytes:
+def _decoded(codecs: Codecs, content: bytes, room: int) -> bytes:
     """Bytes before they were encoded; raises ValueError rather than take more than `room` for them."""
     for name, settings in codecs:
-        kind = np.dtype(settings.get("dtype") or dtype)
-        numbers = partial(np.frombuffer, content, np.dtype(settings.get("astype") or kind))
         if name in _PACKERS:
             content = _unpacked(name, content, room)
         elif name == "crc32c":
             content = content[:-4]
         elif name == "shuffle":
             content = np.frombuffer(content, np.uint8).reshape(int(settings.get("elementsize", 4)), -1).T.tobytes()
-        elif name == "delta":
-            content = np.cumsum(numbers()).astype(kind).tobytes()
-        elif name == "quantize":
-            content = numbers().astype(kind).tobytes()
-        elif name == "fixedscaleoffset":
-            with np.errstate(all="ignore"):  # what a scale of zero makes is infinite
-                samples = numbers() / float(settings["scale"]) + float(settings["offset"])
-                content = samples.astype(kind).tobytes()
     return content
 
 
@@ -131,7 +125,9 @@ def _chosen(name: str, names: list[str]) -> str:
 
 
 class Hdf5Source(StackedSource):
-    """A dataset in an HDF5 file; needs the extra ``hdf5``. Virtual datasets are refused.
+    """A dataset in an HDF5 file; needs the extra ``hdf5``.
+
+    The file leads to no other one: external links, external storage and virtual datasets are refused.
 
     Parameters
     ----------
@@ -142,8 +138,6 @@ class Hdf5Source(StackedSource):
         As in `NpySource`.
     channel_axis : int or None
         Which axis of a signal holds channels, as in `NpySource`.
-    external : paths
-        Other files that the dataset may lie in, by external links or storage; more are refused.
 
     Examples
     --------
@@ -153,17 +147,8 @@ class Hdf5Source(StackedSource):
 
     kind: ClassVar[str] = "hdf5"
 
-    def __init__(
-        self,
-        path: str | Path,
-        dataset: str = "",
-        ndim: int = 2,
-        *,
-        channel_axis: int | None = None,
-        external: Iterable[str | Path] = (),
-    ) -> None:
+    def __init__(self, path: str | Path, dataset: str = "", ndim: int = 2, *, channel_axis: int | None = None) -> None:
         check_arguments(dataset=dataset)
-        self.external = [as_path(file, "external") for file in as_list(external, "external")]
         self.inside = dataset
         super().__init__(path, ndim, channel_axis=channel_axis)
 
@@ -172,102 +157,62 @@ class Hdf5Source(StackedSource):
             h5py = import_module("h5py")
         except ImportError as error:
             raise ImportError(f"{self.path} needs h5py: pip install 'pointillist[hdf5]'") from error
-        tree = _Hdf5Tree(h5py, self.path, self.external)
+        check_regular(self.path, "HDF5 file")
+        file = h5py.File(self.path, "r")
         try:
-            found = tree.dataset(self.inside) if self.inside else None
-            return found or tree.dataset(_chosen(self.inside, tree.names()))
+            found = _followed(h5py, file, self.inside) if self.inside else None
+            if not isinstance(found, h5py.Dataset):
+                found = file[_chosen(self.inside, _dataset_names(h5py, file))]
+            return _hdf5_array(found)
         except Exception:
-            tree.close()
+            file.close()
             raise
 
-    def _files(self) -> list[Path]:
-        return [self.path, *self.external]
 
-
-class _Hdf5Tree:
-    """An HDF5 file whose links and external storage lead to no file that was not allowed."""
-
-    def __init__(self, h5py: Any, path: Path, external: Collection[Path]) -> None:
-        self._h5py, self._left = h5py, _MOST_LINKS
-        self._files: list[Any] = []
-        self._allowed = {path.resolve(), *(other.resolve() for other in external)}
-        self._root = self._opened(path, "it")
-
-    def dataset(self, name: str) -> Any:
-        """The dataset of that name, or None; its samples lie in files that are allowed."""
-        found = self._follow(name)
-        if not isinstance(found, self._h5py.Dataset):
-            return None
-        if found.is_virtual:
-            raise ValueError("it is a virtual dataset, which is not read: copy its samples into one of its own")
-        for file, *_ in found.external or ():
-            self._check_permitted(Path(file), "external storage")  # which HDF5 looks for in the working folder
-        return _hdf5_array(found)
-
-    def names(self) -> list[str]:
-        """Names of the file's datasets, each once, in order; those behind links are left out."""
-        names, groups, seen = [], [("", self._root)], {self._root}
-        while groups:
-            prefix, group = groups.pop()
-            for key in group:
-                self._count()
-                if not isinstance(group.get(key, getlink=True), self._h5py.HardLink) or (item := group[key]) in seen:
-                    continue
-                seen.add(item)
-                if isinstance(item, self._h5py.Dataset):
-                    names.append(prefix + key)
-                elif isinstance(item, self._h5py.Group):
-                    groups.append((f"{prefix}{key}/", item))
-        return sorted(names)
-
-    def close(self) -> None:
-        """Close all files, and with them the datasets."""
-        for file in self._files:
-            file.close()
-
-    def _opened(self, path: Path, what: str) -> Any:
-        self._check_permitted(path, what)
-        self._files.append(self._h5py.File(path, "r"))
-        return self._files[-1]["/"]
-
-    def _count(self) -> None:
-        self._left -= 1
-        if self._left < 0:
-            raise ValueError(
-                f"more than {_MOST_LINKS:,} links would have to be followed: name the dataset, not a link to it"
-            )
-
-    def _follow(self, name: str) -> Any:
-        here, parts = self._root, deque(name.split("/"))
-        while parts:
-            part = parts.popleft()
-            if part in ("", "."):
-                continue
-            self._count()
-            link = here.get(part, getlink=True) if isinstance(here, self._h5py.Group) else None
-            if link is None:
-                return None
-            if isinstance(link, self._h5py.HardLink):
-                here = here[part]
-                continue
-            if isinstance(link, self._h5py.ExternalLink):
-                here = self._opened(Path(here.file.filename).parent / link.filename, "a link")
-            elif link.path.startswith("/"):
-                here = here.file["/"]
+def _followed(h5py: Any, file: Any, name: str) -> Any:
+    """The object of that name, or None, by links that lead to no other file and in bounded time."""
+    here, parts, seen = file["/"], deque(name.split("/")), 0
+    while parts:
+        part = parts.popleft()
+        if part in ("", "."):
+            continue
+        seen += 1
+        if seen > _MOST_LINKS:
+            raise ValueError(f"more than {_MOST_LINKS:,} links would have to be followed: name the dataset itself")
+        link = here.get(part, getlink=True) if isinstance(here, h5py.Group) else None
+        if isinstance(link, h5py.HardLink):
+            here = here[part]
+        elif isinstance(link, h5py.SoftLink):
+            here = file["/"] if link.path.startswith("/") else here
             parts.extendleft(reversed(link.path.split("/")))
-        return here
+        elif link is None:
+            return None
+        else:
+            raise ValueError(f"a link leads to another file, {link.filename}, which is not read: name that file itself")
+    return here
 
-    def _check_permitted(self, path: Path, what: str) -> None:
-        if path.resolve() not in self._allowed:
-            raise ValueError(
-                f"{what} leads to another file, {path}, which is not read: copy it into this one, "
-                "or allow it by Hdf5Source(..., external=[...])"
-            )
-        check_regular(path, "HDF5 file")
+
+def _dataset_names(h5py: Any, file: Any) -> list[str]:
+    """Names of a file's datasets, each once, in order; those behind links are left out."""
+    names, groups, seen = [], [("", file["/"])], {file["/"]}
+    while groups:
+        prefix, group = groups.pop()
+        for key in islice(group, _MOST_LINKS):
+            if isinstance(group.get(key, getlink=True), h5py.HardLink) and (item := group[key]) not in seen:
+                seen.add(item)
+                if isinstance(item, h5py.Dataset):
+                    names.append(prefix + key)
+                elif isinstance(item, h5py.Group) and len(seen) < _MOST_LINKS:
+                    groups.append((f"{prefix}{key}/", item))
+    return sorted(names)
 
 
 def _hdf5_array(dataset: Any) -> Any:
     """A dataset whose packed chunks are unpacked here, into no more than their room; itself where none is packed."""
+    if dataset.is_virtual or dataset.external:
+        raise ValueError(
+            "its samples lie in other datasets or files, which are not read: copy them into one of its own"
+        )
     settings = dataset.id.get_create_plist()
     filters = [settings.get_filter(i)[0] for i in range(settings.get_nfilters())]
     codecs = [(_HDF5_CODECS.get(code, ""), {"elementsize": dataset.dtype.itemsize}) for code in filters]
@@ -288,7 +233,7 @@ def _hdf5_array(dataset: Any) -> Any:
                 f"one of its chunks is stored in {found.size:,} bytes, far more than the {room:,} of a chunk"
             )
         used = [codec for i, codec in enumerate(codecs) if not found.filter_mask >> i & 1]
-        content = _decoded(used[::-1], dataset.id.read_direct_chunk(corner)[1], room, dataset.dtype)
+        content = _decoded(used[::-1], dataset.id.read_direct_chunk(corner)[1], room)
         return np.frombuffer(content, dataset.dtype, prod(dataset.chunks)).reshape(dataset.chunks)
 
     return ChunkedArray(dataset.shape, dataset.chunks, dataset.dtype, dataset.fillvalue, load)
@@ -329,13 +274,11 @@ class ZarrSource(StackedSource):
             metadata = store.metadata(name) or {}
         return _zarr_array(store, f"{name}/" if name else "", metadata)
 
-    def _stored(self) -> Iterable[int]:
-        files = self.path.rglob("*") if self.path.is_dir() else [self.path]
-        return (file.lstat().st_size for file in files)
+    def _files(self) -> Iterable[Path]:
+        return filter(Path.is_file, self.path.rglob("*")) if self.path.is_dir() else [self.path]
 
-    def _files(self) -> list[Path]:
-        # Chunks are many; their folder's metadata and the chunks' own times tell a change.
-        return sorted(path for path in self.path.rglob("*") if path.is_file()) if self.path.is_dir() else [self.path]
+    def _stored(self) -> Iterable[int]:
+        return (file.lstat().st_size for file in self._files())
 
 
 class _ZarrStore:
@@ -421,11 +364,8 @@ def _zarr_array(store: _ZarrStore, folder: str, metadata: dict[str, Any]) -> Chu
     order = settings.get("transpose", {}).get("order", "C")
     if order in ("C", "F"):
         order = range(len(inner))[:: 1 if order == "C" else -1]
-    kinds = [_numeric(one[key]) for _, one in codecs for key in ("dtype", "astype") if key in one]
     as_stored = dtype.newbyteorder(">") if settings.get("bytes", {}).get("endian") == "big" else dtype
-    if kinds and as_stored is not dtype:
-        raise ValueError("its numbers are filtered and then stored with their bytes turned: store it without either")
-    room = prod(inner) * max(one.itemsize for one in (dtype, *kinds)) + 16
+    room = prod(inner) * dtype.itemsize + 16
 
     def load(number: tuple[int, ...]) -> NDArray[Any] | None:
         if shards is None:
@@ -438,7 +378,7 @@ def _zarr_array(store: _ZarrStore, folder: str, metadata: dict[str, Any]) -> Chu
             )
         if content is None:
             return None
-        samples = np.frombuffer(_decoded(codecs, content, room, dtype), as_stored, prod(inner))
+        samples = np.frombuffer(_decoded(codecs, content, room), as_stored, prod(inner))
         return samples.reshape([inner[axis] for axis in order]).transpose(np.argsort(order))
 
     return ChunkedArray(shape, inner, dtype, _fill(metadata.get("fill_value"), dtype), load)
@@ -474,10 +414,9 @@ def _codecs(given: list[Any]) -> Codecs:
     for one in reversed(given):
         name = _codec_name(one)
         settings = {} if isinstance(one, str) else one.get("configuration", one)
-        known = (*_PACKERS, *_FILTERS, *_UNCHANGED)
-        if name not in known or settings.get("id", name) != name:
-            read = ", ".join(sorted((*known, _SHARDING)))
-            raise ValueError(f"it is stored by the codec {name!r}, which is not read: only {read} are")
+        if name not in _CODECS or settings.get("id", name) != name:
+            known = ", ".join(sorted((*_CODECS, _SHARDING)))
+            raise ValueError(f"it is stored by the codec {name!r}, which is not read: only {known} are")
         found.append((name, settings))
     return found
 

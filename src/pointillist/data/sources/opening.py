@@ -11,6 +11,7 @@ import numpy as np
 import tifffile
 from numpy.typing import NDArray
 
+from pointillist.arrays import LARGE
 from pointillist.data.damage import OnError, check_pages, read_each
 from pointillist.data.paths import STORE_SUFFIXES, TABLE_SUFFIXES, PathLike, files_of
 from pointillist.data.photofiles.formats import IMAGE_SUFFIXES
@@ -94,9 +95,10 @@ def open_source(
     check_arguments(ndim=ndim, grey=grey, on_error=on_error)
     files = files_of(paths, SIGNAL_SUFFIXES, recursive=recursive)
     sources: list[StoredSource] = []
-    for pictures, group in groupby(files, lambda file: ndim == 2 and _is_image(file)):
+    grey = grey and channel_axis is None
+    for pictures, group in groupby(files, lambda file: ndim == 2 and _is_image(file, grey)):
         if pictures:
-            sources.append(ImageSource(list(group), grey=grey and channel_axis is None))
+            sources.append(ImageSource(list(group), grey=grey))
             continue
         for file in group:
             try:
@@ -112,8 +114,11 @@ def _suffix(file: str) -> str:
     return Path(file.partition("::")[0]).suffix.lower()
 
 
-def _is_image(file: str) -> bool:
-    """True for all but arrays and tables; a damaged TIFF file is left to the reader of images, who says why."""
+def _is_image(file: str, grey: bool) -> bool:
+    """True for all but arrays, tables, stacks, and large grey TIFF images that are left in their files.
+
+    A damaged TIFF file is left to the reader of images, who says why.
+    """
     suffix = _suffix(file)
     if _ALONE.get(suffix) is not TiffSource:
         return "::" not in file and suffix not in (*_ALONE, *_WITH_ARRAYS, *TABLE_SUFFIXES)
@@ -121,8 +126,12 @@ def _is_image(file: str) -> bool:
         check_regular(file)
         with open(file, "rb") as stream, tifffile.TiffFile(stream, **ONE_FILE) as tiff:
             check_pages(stream)
+            first = tiff.pages.first
+            plain = first.is_memmappable and first.axes == "YX" and first.photometric == tifffile.PHOTOMETRIC.MINISBLACK
+            large = plain and grey and first.size >= LARGE and first.tags.valueof("Orientation", 1) == 1
             # ImageJ writes one page and lets the rest follow.
-            return len(tiff.pages) < 2 and not (tiff.is_imagej and len(tiff.series[0].axes.replace("S", "")) > 2)
+            follow = tiff.is_imagej and len(tiff.series[0].axes.replace("S", "")) > 2
+            return not (len(tiff.pages) > 1 or large or follow)
     except Exception:  # of many kinds, as damaged files have them
         return True
 

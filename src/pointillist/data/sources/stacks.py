@@ -83,7 +83,7 @@ class StackedSource(StoredSource):
                 self._opened = self._open()
             return self._opened
 
-    def _files(self) -> list[Path]:
+    def _files(self) -> Iterable[Path]:
         return [self.path]
 
     def _stored(self) -> Iterable[int]:
@@ -108,8 +108,6 @@ class StackedSource(StoredSource):
     def window(self, index: int, corner: Sequence[int], size: Sequence[int]) -> NDArray:
         check_index(index, len(self))
         check_arguments(corner=corner, size=size)
-        if len(size) != self.ndim:
-            raise ValueError(f"size must have {self.ndim} entries, one for each axis of the signals, got {size}")
         spans = [slice(first, first + length) for first, length in zip(corner, size, strict=True)]
         if self._channel_axis is not None:
             spans.insert(self._channel_axis, slice(0, self._shape[0]))
@@ -163,7 +161,7 @@ class StackedSource(StoredSource):
             "signals": len(self),
             "shape": list(self._shape),
             "type": self._dtype.name,
-            "content": file_fingerprint(self._files()),
+            "content": file_fingerprint(sorted(self._files())),
         }
 
 

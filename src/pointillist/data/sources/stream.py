@@ -89,9 +89,6 @@ def read_batch(
 
 def _ahead(jobs: Iterator[Callable[[], Job]], prefetch: int, threads: int) -> Iterator[Job]:
     """Results of jobs, in their order, a few of them done ahead in threads."""
-    if prefetch == 0:
-        yield from (job() for job in jobs)
-        return
     pool = ThreadPoolExecutor(threads, thread_name_prefix="pointillist-read")
     waiting: deque[Future[Job]] = deque()
     try:

@@ -166,9 +166,10 @@ def _place(column: str, table: Table) -> slice:
     elif column.isdecimal() and 1 <= int(column) <= columns:
         place = int(column) - 1
     else:
-        known = ", ".join(shown(name) for name in table.names[:20]) if any(table.names) else f"1 to {columns}"
-        many = "several columns" if column in table.names else "no column"
-        raise ValueError(f"it has {many} called {shown(column)}: give a number from 1 to {columns}, or one of {known}")
+        known = ", ".join(map(shown, table.names[:20]))
+        raise ValueError(
+            f"it has no column called {shown(column)}: give a number from 1 to {columns}, or one of {known}"
+        )
     return slice(place, place + 1)
 
 
@@ -301,26 +302,23 @@ def _number(head: _Head, line: int, column: int, cell: str) -> float:
 
 def _rate(times: NDArray[np.float64], numbers: Sequence[int], unit: float | None, *, guessed: bool) -> float | None:
     """Samples in a second; raises ValueError where times are missing, turn back or jump."""
-    hint = "; if it holds no times, a first line of names says so" if guessed else ""
     if not np.all(np.isfinite(times)):
         raise ValueError(f"line {numbers[int(np.argmin(np.isfinite(times)))]} has no time in its first column")
-    if len(times) == 1:
-        return None
     steps = np.diff(times)
-    if np.any(steps < 0):
-        number = numbers[int(np.argmax(steps < 0)) + 1]
-        raise ValueError(f"line {number}: the time in its first column is before that of the line before it{hint}")
+    if len(steps) == 0:
+        return None
     widest = int(np.argmax(steps))
-    others = (np.sum(steps) - steps[widest]) / max(len(steps) - 1, 1)
+    usual = (np.sum(steps) - steps[widest]) / max(len(steps) - 1, 1)
     # Times that are rounded so coarsely that some are equal also have steps as wide as the rounding.
-    if len(steps) > 1 and steps[widest] > _JUMP * others and np.min(steps) > 0:
+    jumps = len(steps) > 1 and steps[widest] > _JUMP * usual and np.min(steps) > 0
+    if jumps or np.min(steps) < 0:
+        at = widest if jumps else int(np.argmax(steps < 0))
+        hint = "; if it holds no times, a first line of names says so" if guessed else ""
         raise ValueError(
-            f"line {numbers[widest + 1]}: the time in its first column jumps from {times[widest]:g} to "
-            f"{times[widest + 1]:g}, where {others:g} is usual: put the missing lines in, with empty cells, or remove the "
-            f"column of times{hint}"
+            f"line {numbers[at + 1]}: the time in its first column goes from {times[at]:g} to {times[at + 1]:g}, where "
+            f"steps of {usual:g} are usual: put missing lines in, with empty cells, or remove the column of times{hint}"
         )
-    usual = float(times[-1] - times[0]) / len(steps)
-    return None if unit is None or usual == 0 else float(f"{1 / (usual * unit):.6g}")
+    return None if unit is None or times[-1] == times[0] else float(f"{len(steps) / (times[-1] - times[0]) / unit:.6g}")
 
 
 def _cells(line: str, delimiter: str | None) -> list[str]:
