@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, lsqr
 
 from pointillist.codes import SparseCodes
 from pointillist.kernels import convolution
@@ -189,6 +190,24 @@ class ConvolutionOperator:
         out = np.empty(padded_filters * self.geometry.n_positions, flat.dtype)
         convolution.correlate_dense(self.layout, flat, 0, rows, out)
         return out[: self.n_codes].reshape(len(self.filters), *self.geometry.grid)
+
+    def refit(self, indices: NDArray, values: NDArray, signal: NDArray, root: NDArray, steps: int) -> NDArray:
+        """Values of some codes after steps of LSQR towards their least-squares fit of a signal (channels, *space).
+
+        `root` holds the roots of the samples' weights. The penalty has shrunk the values; few steps, because neighbouring
+        codes of smooth filters would run away from each other in many.
+        """
+        if len(indices) == 0:
+            return values
+        matrix = LinearOperator(
+            (signal.size, len(indices)),
+            matvec=lambda z: (root * self.synthesise(indices, z)).ravel(),
+            rmatvec=lambda y: self.correlate(root * y.reshape(signal.shape), indices),
+            dtype=np.float64,
+        )
+        return lsqr(matrix, (root * signal).ravel(), x0=values.astype(np.float64), iter_lim=steps)[0].astype(
+            values.dtype
+        )
 
 
 def synthesise(

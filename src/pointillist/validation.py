@@ -165,15 +165,16 @@ _INSIDE = Rule("a number in (0, 1)", float, 0, 1, inside=True)
 _NATURAL = Rule("an integer, not negative", int, 0, _LARGEST_INTEGER)
 _COUNT = Rule("a positive integer, at least 1", int, 1, _LARGEST_INTEGER)
 _TABLE: dict[str, Rule] = {
-    "as_frame channels debias deviations force fringe grey keep keep_seen nonnegative replace_unused": _FLAG,
-    "resume return_details shuffle signs warm_start zero_mean": _FLAG,
+    "as_frame channels debias deviations force fringe grey keep keep_residual keep_seen nonnegative overwrite": _FLAG,
+    "reject_by_annotation replace_unused resume return_details show shuffle signs warm_start zero_mean": _FLAG,
     "batched recursive": replace(_FLAG, optional=True),
-    "batch_size check_every count height max_iter max_sweeps n_windows ndim scale tile validation_every width": _COUNT,
+    "batch_size check_every count height max_iter max_sweeps n_passes": _COUNT,
+    "n_windows ndim scale tile validation_every width": _COUNT,
     "columns n n_epochs n_sweeps rank": replace(_COUNT, optional=True),
     "extra grow iterations left min_iter n_filters prefetch top warm_up": _NATURAL,
     "depth": replace(_NATURAL, optional=True),
     "cache epoch seed": replace(_NATURAL, high=np.inf),
-    "alpha gain sampling_rate strength": _POSITIVE,
+    "alpha duration gain sampling_rate strength": _POSITIVE,
     "half_life rho": replace(_POSITIVE, optional=True),
     "min_change ridge": _NOT_NEGATIVE,
     "sigma tol": replace(_NOT_NEGATIVE, optional=True),

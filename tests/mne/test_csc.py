@@ -155,10 +155,10 @@ def test_repr_says_what_was_fitted(fitted):
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        ({"n_filters": 0}, "n_filters must be a positive integer"),
-        ({"duration": -1.0}, "duration must be a positive number of seconds"),
+        ({"n_filters": 0}, "n_filters must be at least 1, got 0"),
+        ({"duration": -1.0}, "duration must be a positive, finite number"),
         ({"penalty": 2.0}, r"penalty must be a share of λ_max in \(0, 1\)"),
-        ({"rank": 0}, "rank must be a positive integer or None"),
+        ({"rank": 0}, "rank must be None or a positive integer"),
         ({"n_passes": 1.5}, "n_passes must be a positive integer"),
         ({"nonnegative": "yes"}, "nonnegative must be True or False"),
         ({"robust": True}, "robust must be None or a pointillist.Robust"),

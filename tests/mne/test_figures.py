@@ -57,7 +57,7 @@ def test_sources_have_a_row_each(fitted, planted, epoched):
     ax = csc.plot_sources(planted.raw, start=5.0, stop=15.0).axes[0]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["CSC000", "CSC001"]
     assert ax.get_xlim() == (5.0, 15.0)
-    drawn = np.concatenate([[line[0, 0] for line in rows.get_segments()] for rows in ax.collections])
+    drawn = np.array([line[0, 0] for line in ax.collections[0].get_segments()])
     inside = [p / 100 for p in planted.peaks[0] if 520 < p < 1480]
     assert all(np.min(np.abs(drawn - one)) < 0.03 for one in inside)
     assert csc.plot_sources(planted.raw, picks=which[0]).axes[0].get_xlim() == (0.0, 10.0)

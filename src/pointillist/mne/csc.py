@@ -5,32 +5,29 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, lsqr
 
-from pointillist.codes import SparseCodes
 from pointillist.dictionary.robust import Robust
 from pointillist.errors import ModelFileError
 from pointillist.learners import OnlineCSC
 from pointillist.learners.persistence import load, save
-from pointillist.mne.figures import courses, overlay, raster, show_figure, topographies
 from pointillist.mne.learning import (
     BOUNDARY,
     Activations,
-    WindowSource,
     activations,
     certify,
     learn,
-    only_filters,
     waveforms_of,
 )
 from pointillist.mne.recordings import (
+    FORM,
     Instance,
     Sensors,
+    check_recording,
     cut,
     is_raw,
     mne_package,
@@ -38,37 +35,35 @@ from pointillist.mne.recordings import (
     sample_range,
     sensors_of,
     survey,
-    whole,
 )
+from pointillist.plot.figures import FILE_COLOURS, INK, draw_events
 from pointillist.problem import ConvolutionOperator, Geometry
 from pointillist.reprs import shown
 from pointillist.solvers.base import Result
 from pointillist.solvers.encoding import decode
-from pointillist.storage.schema import check_form, mapping, number
-from pointillist.storage.schema import whole as whole_number
+from pointillist.storage.schema import check_form, number, whole
 from pointillist.validation import as_numbers, as_path, check_arguments, is_integer, is_number
 
-_LONGEST = 1e9
-"""Seconds that events may lie apart."""
+Picks = Sequence[int] | int | None
+"""Numbers of filters."""
+Time = float | None
+"""A sample, if it is an integer, or seconds."""
 _HIGHPASS = 0.5
 """Hertz. Drifts below are as long as a filter or longer, and often larger than what is looked for."""
 _REFIT_STEPS = 10
-"""Steps of least squares: neighbouring codes of a smooth waveform would run away from each other in many more."""
+"""Steps of least squares of the amplitudes that `CSC.apply` removes."""
+_SHOWN = 10.0
+"""Seconds of a Raw that are drawn where nothing else was asked for."""
+_UNITS = {"eeg": "V", "mag": "T", "grad": "T/m", "seeg": "V", "ecog": "V", "dbs": "V"}
+_RED = "#c8402f"
 _FORM = {
-    "settings": {"duration": number(0), "penalty": number(0), "n_passes": whole_number(1)},
-    "sensors": mapping,
-    "exclude": [whole_number(0)],
-    "dropped": {...: whole_number(0)},
+    "settings": {"duration": number(0), "penalty": number(0), "n_passes": whole(1)},
+    "sensors": FORM,
+    "exclude": [whole(0)],
+    "dropped": {...: whole(0)},
     "objective": number(),
     "gap": number(),
 }
-
-
-def _check_flags(**given: Any) -> None:
-    """Refuse what is neither True nor False."""
-    for name, value in given.items():
-        if not isinstance(value, bool | np.bool_):
-            raise ValueError(f"{name} must be True or False, got {shown(value)}")
 
 
 @dataclass(eq=False, repr=False)
@@ -159,11 +154,11 @@ class CSC:
         self,
         inst: Instance,
         picks: Any = None,
-        start: float | None = None,
-        stop: float | None = None,
+        start: Time = None,
+        stop: Time = None,
         reject: Mapping[str, float] | None = None,
         flat: Mapping[str, float] | None = None,
-        tstep: float | None = None,
+        tstep: Time = None,
         reject_by_annotation: bool = True,
     ) -> Self:
         """Learn filters from a recording, which should be high-pass filtered.
@@ -186,7 +181,7 @@ class CSC:
             Whether samples with an annotation that begins with "bad" are not looked at: their weight is zero.
         """
         self.__post_init__()
-        _check_flags(reject_by_annotation=reject_by_annotation)
+        check_arguments(reject_by_annotation=reject_by_annotation)
         raw, rate = is_raw(inst), inst.info["sfreq"]
         if tstep is not None and not raw:
             raise ValueError("tstep is for Raw: epochs are learned from as they are, leave it out")
@@ -212,7 +207,8 @@ class CSC:
             )
         known = survey(windows, inst.get_channel_types(picks=names), n_times, reject=reject, flat=flat)
         sensors = sensors_of(inst.info, names, known.deviation, self.noise_cov)
-        source = WindowSource(windows.only(known.kept), sensors, known.mean)
+        kept = tuple(windows.places[i] for i in known.kept)
+        source = replace(windows, places=kept, sensors=sensors, mean=known.mean)
         self._settle(learn(self, source, n_times), sensors)
         self.dropped_ = known.dropped
         self.objective_, self.gap_ = certify(self.model_, source)
@@ -220,17 +216,12 @@ class CSC:
 
     def __post_init__(self) -> None:
         """Check the parameters; errors name the argument and say what it should be."""
-        for name in ("n_filters", "n_passes", *(() if self.rank is None else ("rank",))):
-            value = getattr(self, name)
-            if not is_integer(value) or not 1 <= value < 2**31:
-                raise ValueError(
-                    f"{name} must be a positive integer{' or None' * (name == 'rank')}, got {shown(value)}"
-                )
-        check_arguments(nonnegative=self.nonnegative, tol=self.tol)
+        checked = ("n_filters", "duration", "rank", "nonnegative", "n_passes", "tol")
+        check_arguments(**{name: getattr(self, name) for name in checked})
+        if self.n_filters == 0:
+            raise ValueError("n_filters must be at least 1, got 0")
         if self.robust is not None and not isinstance(self.robust, Robust):
             raise ValueError(f"robust must be None or a pointillist.Robust, got {shown(self.robust)}")
-        if not is_number(self.duration) or self.duration <= 0:
-            raise ValueError(f"duration must be a positive number of seconds, got {shown(self.duration)}")
         if not is_number(self.penalty) or not 0 < self.penalty < 1:
             raise ValueError(f"penalty must be a share of λ_max in (0, 1), got {shown(self.penalty)}")
 
@@ -250,67 +241,45 @@ class CSC:
         if not hasattr(self, "model_"):
             raise RuntimeError("nothing has been learned yet: call fit first")
 
-    def _chosen(self, given: Sequence[int] | int | None, name: str = "picks") -> list[int]:
+    def _chosen(self, given: Picks, name: str = "picks") -> list[int]:
         """Numbers of filters that were asked for, ascending; None is all of them. Errors call the argument by `name`."""
+        self._check_fitted()
         count = len(self.model_.filters_)
-        if given is None:
-            return list(range(count))
-        wrong = ValueError(f"{name} must be None, a number of a filter or a list of these, got {shown(given)}")
-        try:
-            chosen = np.atleast_1d(as_numbers(given, name))
-        except (TypeError, ValueError) as error:
-            raise wrong from error
-        if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
-            raise wrong
-        if chosen.size and (chosen.min() < 0 or chosen.max() >= count):
-            raise ValueError(f"{name} must hold numbers of filters from 0 to {count - 1}, got {shown(given)}")
-        return sorted({int(k) for k in chosen})
+        numbers = list(range(count)) if given is None else np.atleast_1d(as_numbers(given, name)).tolist()
+        if not all(is_integer(k) and 0 <= k < count for k in numbers):
+            raise ValueError(
+                f"{name} must be None, a number of a filter or a list of these, from 0 to {count - 1}, got {shown(given)}"
+            )
+        return sorted(set(numbers))
 
-    def _whitened(
-        self, inst: Instance, start: float | None, stop: float | None, by_annotation: bool
-    ) -> tuple[list[NDArray], list[NDArray] | None]:
-        """Signals as the learner takes them, and their weights, None where everything is seen."""
-        _check_flags(reject_by_annotation=by_annotation)
-        is_raw(inst)
-        names, rate = self.sensors_.names, self.sensors_.sfreq
-        missing = [name for name in names if name not in inst.ch_names]
-        if missing:
-            raise ValueError(
-                f"inst lacks {len(missing)} channels of the fit, {shown(missing)}: give a recording that has them"
-            )
-        if not np.isclose(inst.info["sfreq"], rate, rtol=1e-6):
-            raise ValueError(
-                f"inst is sampled at {inst.info['sfreq']:g} Hz, the fit was at {rate:g} Hz: inst.resample({rate:g}) first"
-            )
-        windows = whole(inst, names, start=start, stop=stop, by_annotation=by_annotation)
+    def _whitened(self, inst: Instance, start: Time, stop: Time, by_annotation: bool) -> list[NDArray]:
+        """Signals as the learner takes them, NaN where nothing is seen."""
+        self._check_fitted()
+        check_arguments(reject_by_annotation=by_annotation)
+        check_recording(inst, self.sensors_.names, self.sensors_.sfreq)
+        windows = cut(inst, self.sensors_.names, start=start, stop=stop, by_annotation=by_annotation)
         n_times = self.model_.filters_.shape[2]
         if windows.shortest < n_times:
             raise ValueError(
                 f"start and stop, or the epochs of inst, hold {windows.shortest} samples, fewer than a filter: {n_times}"
             )
         data = [windows.read(i) for i in range(len(windows))]
-        seen = [~np.isnan(one).any(axis=0) for one in data]
-        good = np.concatenate([one[:, own] for one, own in zip(data, seen, strict=True)], axis=1)
-        if good.shape[1] == 0:
+        joined = np.concatenate(data, axis=1)
+        if np.isnan(joined).all():
             raise ValueError(
                 "annotations call all of inst bad: give reject_by_annotation=False to look at it all the same"
             )
-        white = [self.sensors_.whiten(one, good.mean(axis=1)) for one in data]
-        if all(own.all() for own in seen):
-            return white, None
-        for i, own in enumerate(seen):
-            if not own.any():  # an epoch of which nothing is seen has no codes, as silence has none
-                white[i], seen[i] = np.zeros_like(white[i]), np.ones_like(own)
-        return white, [np.broadcast_to(own.astype(np.float32), one.shape) for one, own in zip(white, seen, strict=True)]
+        white = [self.sensors_.whiten(one, np.nanmean(joined, axis=1)) for one in data]
+        # An epoch of which nothing is seen has no codes, as silence has none.
+        return [np.zeros_like(one) if np.isnan(one).all() else one for one in white]
 
-    def _strongest(
-        self, inst: Instance, picks: Sequence[int] | int | None, threshold: float, separation: float | None
-    ) -> list[Activations]:
+    def _strongest(self, inst: Instance, picks: Picks, threshold: float, separation: Time) -> list[Activations]:
+        """Activations of at least a share of their filter's largest one, none next to a stronger one."""
         self._check_fitted()
-        if not is_number(threshold) or not 0 <= float(threshold) <= 1:
+        if not is_number(threshold) or not 0 <= threshold <= 1:
             raise ValueError(f"threshold must be a share of the largest amplitude, from 0 to 1, got {shown(threshold)}")
-        if separation is not None and (not is_number(separation) or not 0 <= float(separation) <= _LONGEST):
-            raise ValueError(f"separation must be None or seconds, from 0 to {_LONGEST:g}, got {shown(separation)}")
+        if separation is not None and (not is_number(separation) or not 0 <= separation <= 1e9):
+            raise ValueError(f"separation must be None or seconds, from 0 to 1e+09, got {shown(separation)}")
         chosen = self._chosen(picks)
         apart = round((0.1 * self.duration if separation is None else separation) * self.sensors_.sfreq)
         return [one.strongest(chosen, threshold, apart) for one in self.activations(inst)]
@@ -318,8 +287,8 @@ class CSC:
     def encode(
         self,
         inst: Instance,
-        start: float | None = None,
-        stop: float | None = None,
+        start: Time = None,
+        stop: Time = None,
         *,
         reject_by_annotation: bool = True,
     ) -> Result:
@@ -339,17 +308,14 @@ class CSC:
         Result
             Of whitened data; ``codes``, ``objective``, ``gap``, ``status``, ``residuals``.
         """
-        self._check_fitted()
-        return self.model_.encode(*self._whitened(inst, start, stop, reject_by_annotation))
+        return self.model_.encode(self._whitened(inst, start, stop, reject_by_annotation))
 
-    def score(self, inst: Instance, start: float | None = None, stop: float | None = None) -> float:
+    def score(self, inst: Instance, start: Time = None, stop: Time = None) -> float:
         """Minus the mean objective per sample of a recording; higher is better, for one penalty.
 
         `inst`, `start` and `stop` are those of `encode`.
         """
-        self._check_fitted()
-        signals, weights = self._whitened(inst, start, stop, True)
-        return self.model_.score(signals, weights=weights)
+        return self.model_.score(self._whitened(inst, start, stop, True))
 
     def get_components(self) -> NDArray:
         """Patterns of the filters (n_channels, n_filters), in the channels' units at the peak of an activation of one."""
@@ -364,8 +330,8 @@ class CSC:
     def get_sources(
         self,
         inst: Instance,
-        start: float | None = None,
-        stop: float | None = None,
+        start: Time = None,
+        stop: Time = None,
         *,
         reject_by_annotation: bool = True,
     ) -> Instance:
@@ -376,7 +342,12 @@ class CSC:
         """
         found = self.activations(inst, start, stop, reject_by_annotation=reject_by_annotation)
         mne, rate = mne_package(), inst.info["sfreq"]
-        info, dense = mne.create_info(self.names, rate, "misc"), np.stack([one.dense(len(self.names)) for one in found])
+        info, dense = (
+            mne.create_info(self.names, rate, "misc"),
+            np.zeros((len(found), len(self.names), found[0].n_times)),
+        )
+        for one, row in zip(found, dense, strict=True):
+            row[one.filters, one.samples] = one.amplitudes
         if not is_raw(inst):
             kept = {name: getattr(inst, name) for name in ("events", "tmin", "event_id", "metadata", "selection")}
             return mne.EpochsArray(dense, info, **kept, drop_log=inst.drop_log, verbose="error")
@@ -391,8 +362,8 @@ class CSC:
     def activations(
         self,
         inst: Instance,
-        start: float | None = None,
-        stop: float | None = None,
+        start: Time = None,
+        stop: Time = None,
         *,
         reject_by_annotation: bool = True,
     ) -> list[Activations]:
@@ -407,10 +378,10 @@ class CSC:
     def get_events(
         self,
         inst: Instance,
-        picks: Sequence[int] | int | None = None,
+        picks: Picks = None,
         *,
         threshold: float = 0.1,
-        separation: float | None = None,
+        separation: Time = None,
     ) -> NDArray:
         """Activations as events, for ``mne.Epochs(raw, events, csc.event_id_)``.
 
@@ -440,10 +411,10 @@ class CSC:
     def to_annotations(
         self,
         inst: Instance,
-        picks: Sequence[int] | int | None = None,
+        picks: Picks = None,
         *,
         threshold: float = 0.1,
-        separation: float | None = None,
+        separation: Time = None,
     ) -> Any:
         """Activations as annotations from the beginning to the end of each waveform, for a Raw.
 
@@ -466,10 +437,10 @@ class CSC:
     def apply(
         self,
         inst: Instance,
-        include: Sequence[int] | int | None = None,
-        exclude: Sequence[int] | int | None = None,
-        start: float | None = None,
-        stop: float | None = None,
+        include: Picks = None,
+        exclude: Picks = None,
+        start: Time = None,
+        stop: Time = None,
         *,
         keep_residual: bool = True,
         reject_by_annotation: bool = True,
@@ -500,21 +471,25 @@ class CSC:
             `inst` itself.
         """
         self._check_fitted()
-        _check_flags(keep_residual=keep_residual)
+        check_arguments(keep_residual=keep_residual)
         gone = set(range(len(self.names))) - set(self._chosen(include, "include"))
         gone |= set() if exclude is None else set(self._chosen(exclude, "exclude"))
         gone |= set(self._chosen(list(self.exclude), "csc.exclude"))
-        is_raw(inst)
+        white, filters = self._whitened(inst, start, stop, reject_by_annotation), self.model_.filters_
         if not inst.preload:
             raise RuntimeError("inst is not loaded, but apply changes it in place: inst.load_data() first")
-        white, weights = self._whitened(inst, start, stop, reject_by_annotation)
-        codes = refitted(self.model_.encode(white, weights), self.model_.filters_, weights)
-        windows = whole(inst, self.sensors_.names, start=start, stop=stop, by_annotation=False)
+        codes, values = self.model_.encode(white).codes, []
+        for signal, index, value in zip(white, codes.indices, codes.values, strict=True):
+            operator = ConvolutionOperator(
+                filters, Geometry(signal.shape[1:], filters.shape[2:], len(signal), BOUNDARY)
+            )
+            seen = ~np.isnan(signal)
+            values.append(operator.refit(index, value, np.nan_to_num(signal), seen, _REFIT_STEPS))
+        windows = cut(inst, self.sensors_.names, start=start, stop=stop, by_annotation=False)
         data = [windows.read(i) for i in range(len(windows))]
-        drawn = sorted(gone if keep_residual else set(range(len(self.names))) - gone)
-        parts = decode(
-            only_filters(codes, drawn), self.sensors_.physical(self.model_.filters_), boundary=BOUNDARY, channels=True
-        )
+        drawn = self.sensors_.physical(filters)
+        drawn[sorted(set(range(len(filters))) - gone if keep_residual else gone)] = 0
+        parts = decode(codes.replaced(codes.indices, values), drawn, boundary=BOUNDARY, channels=True)
         if keep_residual:
             windows.write([old - part for old, part in zip(data, parts, strict=True)])
         else:
@@ -522,9 +497,19 @@ class CSC:
             windows.write([part + mean for part in parts])
         return inst
 
+    def _grid(self, chosen: list[int], width: float, height: float) -> tuple[Any, Any]:
+        """A figure with an axis for each filter, which bears its name, red where it is excluded; and the axes."""
+        columns = min(len(chosen), 5) or 1
+        figure, axes = _subplots(-(-len(chosen) // columns) or 1, columns, width, height)
+        for ax in axes.flat[len(chosen) :]:
+            ax.set_axis_off()
+        for ax, k in zip(axes.flat, chosen, strict=False):
+            ax.set_title(self.names[k], color=_RED if k in self.exclude else INK, fontsize="medium")
+        return figure, axes.flat
+
     def plot_components(
         self,
-        picks: Sequence[int] | int | None = None,
+        picks: Picks = None,
         ch_type: str | None = None,
         *,
         info: Any = None,
@@ -543,11 +528,23 @@ class CSC:
         show : bool
             Whether to open a window where there is a screen.
         """
-        self._check_fitted()
-        _check_flags(show=show)
-        return show_figure(topographies(self, self._chosen(picks), ch_type, info), show)
+        chosen, types = self._chosen(picks), self.sensors_.types
+        if ch_type is not None and ch_type not in types:
+            words = ", ".join(sorted(set(types)))
+            raise ValueError(f"ch_type must be one of the fitted types, {words}, got {shown(ch_type)}")
+        kind = ch_type or next(one for one in ("mag", "grad", "eeg", *types) if one in types)
+        rows = [i for i, one in enumerate(types) if one == kind]
+        place = _placed(self.sensors_.info() if info is None else info, [self.sensors_.names[i] for i in rows])
+        figure, axes = self._grid(chosen, 2, 2.2)
+        for ax, k in zip(axes, chosen, strict=False):
+            values = self.waveforms_.patterns[k, rows]
+            limit = float(np.abs(values).max()) or 1.0
+            # Pairs of gradiometers are drawn by their norms, which have no sign.
+            look = {"cmap": "Reds"} if kind == "grad" else {"cmap": "RdBu_r", "vlim": (-limit, limit)}
+            mne_package().viz.plot_topomap(values, place, ch_type=kind, axes=ax, show=False, **look)
+        return _opened(figure, show)
 
-    def plot_shapes(self, picks: Sequence[int] | int | None = None, *, show: bool = True) -> Any:
+    def plot_shapes(self, picks: Picks = None, *, show: bool = True) -> Any:
         """Draw the courses in time, in seconds from their peaks.
 
         Parameters
@@ -557,16 +554,23 @@ class CSC:
         show : bool
             Whether to open a window where there is a screen.
         """
-        self._check_fitted()
-        _check_flags(show=show)
-        return show_figure(courses(self, self._chosen(picks)), show)
+        chosen, shapes = self._chosen(picks), self.waveforms_.shapes
+        figure, axes = self._grid(chosen, 2.4, 1.7)
+        for ax, k in zip(axes, chosen, strict=False):
+            times = (np.arange(shapes.shape[1]) - self.waveforms_.peaks[k]) / self.sensors_.sfreq
+            ax.axhline(0, color="0.8", linewidth=0.8)
+            ax.axvline(0, color="0.8", linewidth=0.8)
+            ax.plot(times, shapes[k], color=INK, linewidth=1.2)
+            ax.set_ylim(-1.1, 1.1)
+        figure.supxlabel("seconds", fontsize="medium")
+        return _opened(figure, show)
 
     def plot_sources(
         self,
         inst: Instance,
-        picks: Sequence[int] | int | None = None,
-        start: float | None = None,
-        stop: float | None = None,
+        picks: Picks = None,
+        start: Time = None,
+        stop: Time = None,
         *,
         show: bool = True,
     ) -> Any:
@@ -575,7 +579,7 @@ class CSC:
         Parameters
         ----------
         inst : Raw or Epochs
-            Activations of all epochs are drawn into one figure, strong ones darker.
+            Activations of all epochs are drawn into one figure.
         picks : int, sequence of int or None
             Filters; None is all of them.
         start, stop : int, float or None
@@ -583,17 +587,29 @@ class CSC:
         show : bool
             Whether to open a window where there is a screen.
         """
-        self._check_fitted()
-        _check_flags(show=show)
-        return show_figure(raster(self, inst, self._chosen(picks), start, stop), show)
+        chosen = self._chosen(picks)
+        start, stop = _first_seconds(inst, start, stop)
+        found = self.get_sources(inst, start, stop)
+        times = found.times + (sample_range(inst, start, stop)[0] / found.info["sfreq"] if is_raw(inst) else 0)
+        data = found.get_data(verbose="error").reshape(-1, len(self.names), len(times))[:, chosen]
+        data = data / np.abs(data).max(axis=(0, 2), keepdims=True).clip(1e-300)
+        _, rows, samples = np.nonzero(data)
+        figure, axes = _subplots(1, 1, 9, 1 + 0.35 * max(len(chosen), 1))
+        ax = axes[0, 0]
+        draw_events(ax, np.stack([times[samples], rows, data[data != 0]], axis=1), max(len(chosen), 1), FILE_COLOURS)
+        ax.set_yticks(range(len(chosen)), [self.names[k] for k in chosen])
+        for label, k in zip(ax.get_yticklabels(), chosen, strict=True):
+            label.set_color(_RED if k in self.exclude else INK)
+        ax.set(xlim=(times[0], times[0] + len(times) / found.info["sfreq"]), xlabel="seconds", ylabel="")
+        return _opened(figure, show)
 
     def plot_overlay(
         self,
         inst: Instance,
-        exclude: Sequence[int] | int | None = None,
+        exclude: Picks = None,
         picks: Any = None,
-        start: float | None = None,
-        stop: float | None = None,
+        start: Time = None,
+        stop: Time = None,
         *,
         show: bool = True,
     ) -> Any:
@@ -612,9 +628,27 @@ class CSC:
         show : bool
             Whether to open a window where there is a screen.
         """
-        self._check_fitted()
-        _check_flags(show=show)
-        return show_figure(overlay(self, inst, exclude, picks, start, stop), show)
+        start, stop = _first_seconds(inst, start, stop)
+        names = self.sensors_.names if picks is None else picked_names(inst, picks)
+        before = inst.copy()
+        if is_raw(inst):
+            first, last = (sample / inst.info["sfreq"] for sample in sample_range(inst, start, stop))
+            before.crop(first, last, include_tmax=False, verbose="error")
+        after = self.apply(before.load_data().copy(), exclude=exclude)
+        types = np.array(before.get_channel_types(picks=names))
+        kinds = list(dict.fromkeys(types))
+        figure, axes = _subplots(len(kinds), 1, 9, 2.6, sharex=True)
+        for one, colour in ((before, _RED), (after, INK)):
+            data: NDArray = one.get_data(picks=names, verbose="error")
+            courses = data if is_raw(one) else data.mean(axis=0)
+            times = before.times + (first if is_raw(inst) else 0)
+            for ax, kind in zip(axes[:, 0], kinds, strict=True):
+                ax.plot(times, courses[types == kind].T, color=colour, linewidth=0.6, alpha=0.7)
+                ax.set_ylabel(f"{kind} ({_UNITS[kind]})" if kind in _UNITS else kind)
+                ax.margins(x=0)
+        axes[0, 0].set_title("before (red) and after (black)", fontsize="medium")
+        axes[-1, 0].set_xlabel("seconds")
+        return _opened(figure, show)
 
     def save(self, fname: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the model to a file, which `read_csc` reads, and `pointillist.load` too, as an `OnlineCSC`.
@@ -627,12 +661,12 @@ class CSC:
             Whether to replace a file that exists.
         """
         self._check_fitted()
-        _check_flags(overwrite=overwrite)
+        check_arguments(overwrite=overwrite)
         if as_path(fname, "fname").exists() and not overwrite:
             raise FileExistsError(f"{fname} exists: give overwrite=True to replace it")
         facts = {
             "settings": {name: getattr(self, name) for name in ("duration", "penalty", "n_passes")},
-            "sensors": self.sensors_.packed(),
+            "sensors": {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(self.sensors_).items()},
             "exclude": [int(k) for k in self.exclude],
             "dropped": self.dropped_,
             "objective": self.objective_,
@@ -683,8 +717,6 @@ def read_csc(fname: str | os.PathLike[str]) -> CSC:
         raise ModelFileError(f"{fname} is a model, but not of a CSC: read it by pointillist.load")
     try:
         check_form(facts, _FORM, "mne")
-        if not model.channels or model.filters_.ndim != 3:
-            raise ValueError(f"filters must be (n_filters, channels, n_times), got {model.filters_.shape}")
         csc = CSC(
             len(model.filters_),
             **facts["settings"],
@@ -703,22 +735,41 @@ def read_csc(fname: str | os.PathLike[str]) -> CSC:
     return csc
 
 
-def refitted(result: Result, filters: NDArray, weights: Sequence[NDArray] | None) -> SparseCodes:
-    """Codes moved towards their least-squares fit, because the penalty has shrunk them and would leave a part behind."""
-    values = []
-    for i, (index, old, residual) in enumerate(
-        zip(result.codes.indices, result.codes.values, result.residuals, strict=True)
-    ):
-        operator = ConvolutionOperator(
-            filters, Geometry(residual.shape[1:], filters.shape[2:], len(residual), BOUNDARY)
-        )
-        seen = np.ones((1, 1), np.float32) if weights is None else weights[i]
-        matrix = LinearOperator(
-            (residual.size, len(index)),
-            matvec=lambda z, o=operator, k=index, w=seen: (w * o.synthesise(k, z)).ravel(),
-            rmatvec=lambda y, o=operator, k=index, w=seen, shape=residual.shape: o.correlate(w * y.reshape(shape), k),
-            dtype=filters.dtype,
-        )
-        change = lsqr(matrix, residual.ravel(), iter_lim=_REFIT_STEPS)[0] if len(index) else np.zeros(0)
-        values.append((old + change).astype(old.dtype))
-    return result.codes.replaced(result.codes.indices, values)
+def _subplots(rows: int, columns: int, width: float, height: float, **how: Any) -> tuple[Any, Any]:
+    """A figure of pyplot with axes (rows, columns) of that size in inches each."""
+    from matplotlib import pyplot
+
+    size = (columns * width, rows * height)
+    return pyplot.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **how)
+
+
+def _opened(figure: Any, show: bool) -> Any:
+    """The figure, after opening a window with it if asked to and if there is a screen."""
+    from matplotlib import pyplot
+
+    check_arguments(show=show)
+    if show and pyplot.get_backend().lower() != "agg":
+        pyplot.show()
+    return figure
+
+
+def _placed(info: Any, names: list[str]) -> Any:
+    """An Info with these channels only, all of which have a position."""
+    if not isinstance(info, mne_package().Info):
+        raise TypeError(f"info must be None or an Info of MNE, got {type(info).__name__}")
+    places = {channel["ch_name"]: channel["loc"][:3] for channel in info["chs"]}
+    for name in names:
+        if name not in places or not np.isfinite(places[name]).all() or not np.any(places[name]):
+            raise ValueError(
+                f"channel {name} has no position: give info=, or set a montage before the fit, "
+                'raw.set_montage("biosemi64")'
+            )
+    return mne_package().pick_info(info, [info["ch_names"].index(name) for name in names])
+
+
+def _first_seconds(inst: Instance, start: Time, stop: Time) -> tuple[float | None, float | None]:
+    """The range of a Raw that is drawn, ten seconds where its end is open; as given for epochs."""
+    if not is_raw(inst) or stop is not None:
+        return start, stop
+    first = sample_range(inst, start, None)[0]
+    return first, min(first + round(_SHOWN * inst.info["sfreq"]), inst.n_times)

@@ -1,10 +1,8 @@
-"""Learning from a recording: windows as a source, first filters, the penalty, the certificate; waveforms and activations."""
+"""Learning from a recording: first filters, the penalty, the certificate; waveforms and activations."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,43 +28,7 @@ _FIRST_PENALTY = 0.1
 """Share of λ_max that windows are coded with while first filters are chosen."""
 
 
-class WindowSource:
-    """Windows of a recording as `OnlineCSC` reads them: whitened, float32, NaN where an annotation calls them bad.
-
-    Parameters
-    ----------
-    windows : Windows
-    sensors : Sensors
-    mean : (n_channels,) array
-        Subtracted from the channels.
-    """
-
-    exact = True
-
-    def __init__(self, windows: Windows, sensors: Sensors, mean: NDArray) -> None:
-        self._windows, self._sensors, self._mean = windows, sensors, mean
-        self._lock = threading.Lock()  # MNE's readers are not made for several threads
-
-    def __len__(self) -> int:
-        return len(self._windows)
-
-    def read(self, index: int, epoch: int = 0) -> NDArray:
-        """Window `index`, (channels, samples); all passes are alike, whatever `epoch` is."""
-        with self._lock:
-            data = self._windows.read(index)
-        return self._sensors.whiten(data, self._mean)
-
-    def name(self, index: int, epoch: int = 0) -> str:
-        """Name of window `index` in messages."""
-        first, last = self._windows.places[index]
-        return f"window {index} of the recording, places {first} to {last}"
-
-    def describe(self) -> dict[str, Any]:
-        """The identity of the windows."""
-        return {"kind": "mne", "channels": self._windows.names, "places": [list(one) for one in self._windows.places]}
-
-
-def first_filters(settings: Any, source: WindowSource, n_times: int, seed: int) -> NDArray:
+def first_filters(settings: Any, source: Windows, n_times: int, seed: int) -> NDArray:
     """Choose patches of some windows as first filters (n_filters, channels, n_times), one after the other.
 
     Each is the patch with the most energy in what the filters before leave unexplained. Lively patches alone would all be
@@ -74,9 +36,7 @@ def first_filters(settings: Any, source: WindowSource, n_times: int, seed: int) 
     """
     chosen = np.sort(generator(seed, 0, 2).permutation(len(source))[:_LOOKED_AT])
     windows = [source.read(int(i)) for i in chosen]
-    weights = [(~np.isnan(one)).astype(np.float32) for one in windows]
-    setting: dict[str, Any] = {"boundary": BOUNDARY, "channels": True, "weights": weights}
-    setting["nonnegative"] = settings.nonnegative
+    setting: dict[str, Any] = {"boundary": BOUNDARY, "channels": True, "nonnegative": settings.nonnegative}
     filters: list[NDArray] = []
     left = [np.nan_to_num(one) for one in windows]
     for k in range(settings.n_filters):
@@ -97,21 +57,20 @@ def first_filters(settings: Any, source: WindowSource, n_times: int, seed: int) 
     return np.stack(filters)
 
 
-def _batches(source: WindowSource) -> Iterator[list[NDArray]]:
+def _batches(source: Windows) -> Iterator[list[NDArray]]:
     """The windows, a few at a time."""
     for begin in range(0, len(source), BATCH):
         yield [source.read(i) for i in range(begin, min(begin + BATCH, len(source)))]
 
 
-def learn(settings: Any, source: WindowSource, n_times: int) -> OnlineCSC:
+def learn(settings: Any, source: Windows, n_times: int) -> OnlineCSC:
     """Learn filters of `n_times` samples from windows; `settings` has the parameters of `CSC` as attributes."""
     seed = seed_from(settings.random_state)
     begin = first_filters(settings, source, n_times, seed)
     largest = 0.0  # the smallest penalty with which no window has any code
     for data in _batches(source):
-        seen = [(~np.isnan(one)).astype(np.float32) for one in data]
-        how: dict[str, Any] = {"weights": seen, "boundary": BOUNDARY, "channels": True}
-        largest = max(largest, float(max_penalty(data, begin, nonnegative=settings.nonnegative, **how).max()))
+        alone = max_penalty(data, begin, boundary=BOUNDARY, channels=True, nonnegative=settings.nonnegative)
+        largest = max(largest, float(alone.max()))
     model = OnlineCSC(
         settings.n_filters,
         n_times,
@@ -133,7 +92,7 @@ def learn(settings: Any, source: WindowSource, n_times: int) -> OnlineCSC:
     return model.fit(source)
 
 
-def certify(model: OnlineCSC, source: WindowSource) -> tuple[float, float]:
+def certify(model: OnlineCSC, source: Windows) -> tuple[float, float]:
     """Code all windows with the learned filters: their objective in all, and the largest relative duality gap of one."""
     objective, gap = 0.0, 0.0
     for data in _batches(source):
@@ -161,29 +120,13 @@ def waveforms_of(filters: NDArray, sensors: Sensors) -> Waveforms:
     return Waveforms(physical, shapes / heights, peaks)
 
 
-@dataclass(frozen=True)
-class Activations:
-    """The activations of all filters in one signal, ordered by time.
+class Activations(NamedTuple):
+    """The activations of all filters in one signal, ordered by time."""
 
-    Attributes
-    ----------
-    samples, filters : (n,) int arrays
-        The sample of the signal where the waveform has its peak, and the number of the filter.
-    amplitudes : (n,) float array
-    n_times : int
-        Samples of the signal.
-    """
-
-    samples: NDArray
-    filters: NDArray
-    amplitudes: NDArray
-    n_times: int
-
-    def dense(self, n_filters: int) -> NDArray:
-        """Time series (n_filters, n_times), in float64."""
-        out = np.zeros((n_filters, self.n_times))
-        out[self.filters, self.samples] = self.amplitudes
-        return out
+    samples: NDArray  # (n,) int, where the waveform has its peak
+    filters: NDArray  # (n,) int
+    amplitudes: NDArray  # (n,) float64
+    n_times: int  # samples of the signal
 
     def strongest(self, chosen: list[int], threshold: float, separation: int) -> Activations:
         """The activations that count as events.
@@ -204,9 +147,7 @@ class Activations:
             taken = np.zeros(self.n_times, bool)
             for i in np.argsort(-sizes, kind="stable"):
                 sample = self.samples[own[i]]
-                if sizes[i] < threshold * sizes.max():
-                    break
-                if not taken[sample]:
+                if sizes[i] >= threshold * sizes.max() and not taken[sample]:
                     kept[own[i]] = True
                     taken[max(sample - separation + 1, 0) : sample + max(separation, 1)] = True
         return Activations(self.samples[kept], self.filters[kept], self.amplitudes[kept], self.n_times)
@@ -214,25 +155,13 @@ class Activations:
 
 def activations(codes: SparseCodes, n_times: int, peaks: NDArray) -> list[Activations]:
     """Activations of each signal; filters have `n_times` samples, and their peaks at the samples `peaks`."""
-    found = []
-    for index, value, grid in zip(codes.indices, codes.values, codes.grids, strict=True):
+    events, found = codes.events(), []
+    # With this boundary the code at position 0 has only the last sample of its filter inside of the signal.
+    samples = events["sample"] - (n_times - 1) + peaks[events["filter"]]
+    for i, grid in enumerate(codes.grids):
         (length,) = signal_shape(grid, (n_times,), BOUNDARY)
-        filters, positions = np.divmod(np.asarray(index), grid[0])
-        # With this boundary the code at position 0 has only the last sample of its filter inside of the signal.
-        samples = positions - (n_times - 1) + peaks[filters]
         # An activation whose peak lies outside belongs to no sample.
-        inside = (samples >= 0) & (samples < length)
-        order = np.lexsort((filters[inside], samples[inside]))
-        parts = (samples[inside][order], filters[inside][order], np.asarray(value, np.float64)[inside][order])
-        found.append(Activations(*parts, length))
+        own = np.flatnonzero((events["signal"] == i) & (samples >= 0) & (samples < length))
+        own = own[np.lexsort((events["filter"][own], samples[own]))]
+        found.append(Activations(samples[own], events["filter"][own], events["amplitude"][own].astype(float), length))
     return found
-
-
-def only_filters(codes: SparseCodes, chosen: list[int]) -> SparseCodes:
-    """The codes of some filters; those of all others are gone."""
-    indices, values = [], []
-    for index, value, grid in zip(codes.indices, codes.values, codes.grids, strict=True):
-        kept = np.isin(np.asarray(index) // grid[0], chosen)
-        indices.append(index[kept])
-        values.append(value[kept])
-    return codes.replaced(indices, values)

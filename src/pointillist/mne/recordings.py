@@ -5,21 +5,33 @@ Data are in physical units (volt, tesla, …) and in float64. Samples that an an
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.reprs import shown
+from pointillist.storage.schema import anything, number, text, whole
 from pointillist.validation import is_number
 
 Instance = Any
 """A Raw or an Epochs of MNE."""
 _FACTS = ("kind", "coil_type", "unit", "coord_frame")
 """Entries of MNE's description of a channel besides name and position, so that topographies can be drawn: integers."""
+FORM = {
+    "names": [text],
+    "types": [text],
+    "sfreq": number(1e-6),
+    "facts": [[whole(-(2**63))]],
+    "positions": [[number()]],
+    "whitener": [anything],
+    "colorer": [anything],
+}
+"""The fields of `Sensors` in a file."""
 
 
 def mne_package() -> Any:
@@ -88,86 +100,6 @@ def check_recording(inst: Instance, names: Sequence[str], sfreq: float) -> None:
 
 
 @dataclass(frozen=True)
-class Windows:
-    """Windows of a Raw, or the epochs of an Epochs, read one at a time.
-
-    Attributes
-    ----------
-    inst : Raw or Epochs
-    names : list of str
-        Channels, in this order.
-    places : tuple of (int, int)
-        First sample of each window of a Raw and the sample after its last; of Epochs the epoch's number and the next.
-    by_annotation : bool
-        Whether samples that an annotation calls bad are NaN.
-    """
-
-    inst: Instance
-    names: list[str]
-    places: tuple[tuple[int, int], ...]
-    by_annotation: bool
-
-    def __len__(self) -> int:
-        return len(self.places)
-
-    def read(self, index: int) -> NDArray:
-        """Window `index` as (channels, samples), in physical units."""
-        first, last = self.places[index]
-        if is_raw(self.inst):
-            marked = "NaN" if self.by_annotation else None
-            return self.inst.get_data(
-                picks=self.names, start=first, stop=last, reject_by_annotation=marked, verbose="error"
-            )
-        one = self.inst[first:last]
-        data = one.get_data(picks=self.names, copy=True, verbose="error")[0]
-        if self.by_annotation and one.annotations is not None:
-            for onset, lasting, words in one.get_annotations_per_epoch()[0]:
-                if words.lower().startswith("bad"):
-                    data[:, (one.times >= onset) & (one.times < onset + lasting)] = np.nan
-        return data
-
-    @property
-    def shortest(self) -> int:
-        """Samples of the shortest window."""
-        if is_raw(self.inst):
-            return min(last - first for first, last in self.places)
-        return len(self.inst.times)
-
-    def write(self, data: Sequence[NDArray]) -> None:
-        """Put data (channels, samples) of each window in the place of what is there."""
-        rows = [self.inst.ch_names.index(name) for name in self.names]
-        if is_raw(self.inst):
-            for (first, last), one in zip(self.places, data, strict=True):
-                self.inst[rows, first:last] = one
-        else:
-            self.inst.apply_function(lambda old: np.stack(data), picks=rows, channel_wise=False, verbose="error")
-
-    def only(self, kept: Sequence[int]) -> Windows:
-        """Some of these windows."""
-        return replace(self, places=tuple(self.places[i] for i in kept))
-
-
-def cut(
-    inst: Instance, names: list[str], length: int, *, start: float | None, stop: float | None, by_annotation: bool
-) -> Windows:
-    """Cut a Raw into windows of `length` samples, the last of which may overlap the one before; epochs stay as they are."""
-    first, last = sample_range(inst, start, stop)
-    if not is_raw(inst):
-        return Windows(inst, names, tuple((i, i + 1) for i in range(len(inst))), by_annotation)
-    length = min(length, last - first)
-    begins = list(range(first, last - length + 1, length))
-    if begins[-1] + length < last:
-        begins.append(last - length)
-    return Windows(inst, names, tuple((one, one + length) for one in begins), by_annotation)
-
-
-def whole(inst: Instance, names: list[str], *, start: float | None, stop: float | None, by_annotation: bool) -> Windows:
-    """The range of a Raw as one window; epochs stay as they are."""
-    first, last = sample_range(inst, start, stop)
-    return cut(inst, names, last - first, start=start, stop=stop, by_annotation=by_annotation)
-
-
-@dataclass(frozen=True)
 class Sensors:
     """Channels, and the two matrices that take them to comparable units and back.
 
@@ -213,27 +145,18 @@ class Sensors:
             channel["loc"] = np.where(position.any(), position, np.nan)
         return info
 
-    def packed(self) -> dict[str, Any]:
-        """JSON values that `unpacked` takes."""
-        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
-
     @classmethod
-    def unpacked(cls, packed: Mapping[str, Any], channels: int) -> Sensors:
-        """Sensors from what `packed` gave; ValueError, TypeError or KeyError where it cannot be that."""
-        names, types, rate = packed["names"], packed["types"], packed["sfreq"]
-        if not all(isinstance(one, str) for one in [*names, *types]) or not is_number(rate) or rate <= 0:
-            raise ValueError("sensors must have names, types, and a sampling rate")
-        if not len(names) == len(types) == len(set(names)) == channels:
-            raise ValueError(f"sensors must have a name and a type for each of the {channels} channels")
-        shapes = {"facts": [(channels, len(_FACTS))], "positions": [(channels, 12)]}
-        arrays = {name: np.array(packed[name], np.float64) for name in ("facts", "positions", "whitener", "colorer")}
+    def unpacked(cls, packed: dict[str, Any], channels: int) -> Sensors:
+        """Sensors of so many channels from values of the form `FORM`; ValueError where they are those of others."""
+        arrays = {name: np.array(packed[name]) for name in ("facts", "positions", "whitener", "colorer")}
+        sizes = {"facts": [(channels, len(_FACTS))], "positions": [(channels, 12)]}
         for name, array in arrays.items():
-            if array.shape not in shapes.get(name, [(channels,), (channels, channels)]) or not np.isfinite(array).all():
+            fits = array.shape in sizes.get(name, [(channels,), (channels, channels)])
+            if not fits or array.dtype.kind not in "if":
                 raise ValueError(f"sensors.{name} are no numbers for {channels} channels")
-        facts = arrays.pop("facts")
-        if np.any(facts % 1):
-            raise ValueError("sensors.facts must be integers")
-        return cls(list(names), list(types), rate, facts.astype(np.int64), **arrays)
+        if not len(packed["names"]) == len(packed["types"]) == len(set(packed["names"])) == channels:
+            raise ValueError(f"sensors must have a name and a type for each of the {channels} channels")
+        return cls(**packed | arrays)
 
 
 def sensors_of(info: Any, names: list[str], deviation: NDArray, noise_cov: Any = None) -> Sensors:
@@ -264,6 +187,99 @@ def sensors_of(info: Any, names: list[str], deviation: NDArray, noise_cov: Any =
         whitener,
         colorer,
     )
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows of a Raw, or the epochs of an Epochs, read one at a time; `OnlineCSC` learns from them as from any source.
+
+    Attributes
+    ----------
+    inst : Raw or Epochs
+    names : list of str
+        Channels, in this order.
+    places : tuple of (int, int)
+        First sample of each window of a Raw and the sample after its last; of Epochs the epoch's number and the next.
+    by_annotation : bool
+        Whether samples that an annotation calls bad are NaN.
+    sensors, mean : Sensors and (n_channels,) array, optional
+        What whitens the windows that are read, after the mean of each channel is subtracted.
+    """
+
+    inst: Instance
+    names: list[str]
+    places: tuple[tuple[int, int], ...]
+    by_annotation: bool
+    sensors: Sensors | None = None
+    mean: Any = None
+    exact: ClassVar[bool] = True
+    _lock: ClassVar[Any] = threading.Lock()  # MNE's readers are not made for several threads
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def read(self, index: int, epoch: int = 0) -> NDArray:
+        """Window `index` as (channels, samples), in physical units or whitened; every pass `epoch` is alike."""
+        with self._lock:
+            data = self._physical(*self.places[index])
+        return data if self.sensors is None else self.sensors.whiten(data, self.mean)
+
+    def _physical(self, first: int, last: int) -> NDArray:
+        if is_raw(self.inst):
+            marked = "NaN" if self.by_annotation else None
+            return self.inst.get_data(
+                picks=self.names, start=first, stop=last, reject_by_annotation=marked, verbose="error"
+            )
+        one = self.inst[first:last]
+        data = one.get_data(picks=self.names, copy=True, verbose="error")[0]
+        if self.by_annotation and one.annotations is not None:
+            for onset, lasting, words in one.get_annotations_per_epoch()[0]:
+                if words.lower().startswith("bad"):
+                    data[:, (one.times >= onset) & (one.times < onset + lasting)] = np.nan
+        return data
+
+    def name(self, index: int, epoch: int = 0) -> str:
+        """Name of window `index` in messages."""
+        first, last = self.places[index]
+        return f"window {index} of the recording, places {first} to {last}"
+
+    def describe(self) -> dict[str, Any]:
+        """The identity of the windows."""
+        return {"kind": "mne", "channels": self.names, "places": [list(one) for one in self.places]}
+
+    @property
+    def shortest(self) -> int:
+        """Samples of the shortest window."""
+        if is_raw(self.inst):
+            return min(last - first for first, last in self.places)
+        return len(self.inst.times)
+
+    def write(self, data: Sequence[NDArray]) -> None:
+        """Put data (channels, samples) of each window in the place of what is there."""
+        rows = [self.inst.ch_names.index(name) for name in self.names]
+        if is_raw(self.inst):
+            for (first, last), one in zip(self.places, data, strict=True):
+                self.inst[rows, first:last] = one
+        else:
+            self.inst.apply_function(lambda old: np.stack(data), picks=rows, channel_wise=False, verbose="error")
+
+
+def cut(
+    inst: Instance,
+    names: list[str],
+    length: float = np.inf,
+    *,
+    start: float | None,
+    stop: float | None,
+    by_annotation: bool,
+) -> Windows:
+    """Cut a Raw into windows of `length` samples, the last of which may overlap the one before; epochs stay as they are."""
+    first, last = sample_range(inst, start, stop)
+    if not is_raw(inst):
+        return Windows(inst, names, tuple((i, i + 1) for i in range(len(inst))), by_annotation)
+    side = int(min(length, last - first))
+    begins = [*range(first, last - side, side), last - side]
+    return Windows(inst, names, tuple((one, one + side) for one in begins), by_annotation)
 
 
 class Survey(NamedTuple):

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.fft
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse.linalg import LinearOperator, lsqr
 
 from pointillist.codes import SparseCodes
 from pointillist.cuda.device import check_device
@@ -211,17 +210,10 @@ def refit(
     blurred = damaged.blur.filters(filters).astype(np.float64)
 
     def fitted(i: int) -> NDArray:
-        signal, root, index = damaged.signals[i], np.sqrt(damaged.weights[i]), codes.indices[i]
+        signal, root = damaged.signals[i], np.sqrt(damaged.weights[i])
         operator = convolution(blurred, signal.shape, settings.boundary)
-        matrix = LinearOperator(
-            (signal.size, len(index)),
-            matvec=lambda z: (root * operator.synthesise(index, z)).ravel(),
-            rmatvec=lambda y: operator.correlate(root * y.reshape(root.shape), index),
-            dtype=np.float64,
-        )
-        target = (root * np.where(root > 0, signal - smooth[i].seen, 0.0)).ravel()
-        start = codes.values[i].astype(np.float64)
-        return lsqr(matrix, target, x0=start, iter_lim=20)[0] if len(index) else start
+        target = np.where(root > 0, signal - smooth[i].seen, 0.0)
+        return operator.refit(codes.indices[i], codes.values[i], target, root, 20)
 
-    values = [fitted(i).astype(codes.dtype) for i in range(len(smooth))]
+    values = [fitted(i) for i in range(len(smooth))]
     return codes.replaced(codes.indices, values)
