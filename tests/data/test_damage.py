@@ -15,7 +15,7 @@ from PIL import Image
 
 import pointillist as pt
 from pointillist.data.damage import check_claim
-from pointillist.data.photofiles.reading import photograph_size
+from pointillist.data.photofiles.files import photograph_size
 from pointillist.data.samples import map_npy
 
 HEADER = "{{'descr': {!r}, 'fortran_order': False, 'shape': {}, }}"

@@ -18,7 +18,7 @@ import pointillist as pt
 from pointillist.cli.console import Progress, Stopped, count, number, say, show_log, table
 from pointillist.cli.reading import found_files
 from pointillist.data.photofiles import READABLE_SUFFIXES, Metadata, answer_suffix, check_format, photograph_size
-from pointillist.data.photofiles.formats import WRITTEN
+from pointillist.data.photofiles.photograph import WRITTEN
 from pointillist.kernels.compiling import working_time
 from pointillist.plot.figures import bare, new_figure, save_figure, title
 from pointillist.reprs import sizes

@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from pointillist.data.damage import OnError, read_each
 from pointillist.data.paths import PathLike, files_of
-from pointillist.data.photofiles.formats import IMAGE_SUFFIXES
-from pointillist.data.photofiles.reading import read_photograph
+from pointillist.data.photofiles.files import read_photograph
+from pointillist.data.photofiles.photograph import IMAGE_SUFFIXES
 from pointillist.data.samples import to_float, to_grey
 from pointillist.errors import UnreadableFileError
 from pointillist.reprs import shown

@@ -6,7 +6,7 @@ from PIL import Image, ImageCms
 
 from pointillist.data import photographs
 from pointillist.data.photofiles import Metadata, Photograph
-from pointillist.data.photofiles.exif import EXIF_IFD, GPS_IFD, ORIENTATION, PREFIX
+from pointillist.data.photofiles.tiff import EXIF_IFD, EXIF_PREFIX, GPS_IFD, ORIENTATION
 
 XMP = (
     b'<?xpacket begin="" id="W5M0MpCehiHzreSzNTczkc9d"?><x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF '
@@ -21,7 +21,7 @@ def _exif(orientation=1):
     exif[271], exif[272], exif[ORIENTATION] = "Maker", "Model 7", orientation
     exif.get_ifd(EXIF_IFD).update({36867: "2024:05:06 07:08:09", 37500: b"maker's own \0\1\2", 33434: (1, 250)})
     exif.get_ifd(GPS_IFD).update({1: "N", 2: (50.0, 30.0, 12.5), 3: "E", 4: (7.0, 6.0, 5.25)})
-    return exif.tobytes().removeprefix(PREFIX)
+    return exif.tobytes().removeprefix(EXIF_PREFIX)
 
 
 @pytest.fixture(scope="session")

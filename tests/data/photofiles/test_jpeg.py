@@ -7,8 +7,8 @@ import pytest
 from PIL import Image, JpegImagePlugin
 
 import pointillist as pt
-from pointillist.data.photofiles.exif import directories
 from pointillist.data.photofiles.jpeg import segments
+from pointillist.data.photofiles.tiff import directories
 
 jpeglib = pytest.importorskip("jpeglib")
 
@@ -143,7 +143,7 @@ def test_all_segments_survive(tmp_path, colour, icc, make_exif, xmp):
     )
     assert dict(before[0]) == dict(after[0])
     assert before[1] == after[1]
-    kinds = [[marker for marker, _ in segments((tmp_path / name).read_bytes())] for name in ("a.jpg", "b.jpg")]
+    kinds = [[marker for marker, *_ in segments((tmp_path / name).read_bytes())] for name in ("a.jpg", "b.jpg")]
     assert sorted(m for m in kinds[0] if m >= 0xE0) == sorted(m for m in kinds[1] if m >= 0xE0)
 
 
@@ -180,14 +180,27 @@ def test_the_small_picture_of_how_it_was_is_not_shown_any_more(tmp_path, colour,
 
 
 def test_what_lies_between_segments_does_no_harm(tmp_path, colour):
-    """Decoders skip it; the file is encoded again as a whole, with a note."""
+    """Decoders skip it."""
     _jpeg(tmp_path / "a.jpg", colour)
     data = (tmp_path / "a.jpg").read_bytes()
     frame = data.index(b"\xff\xc0")
     (tmp_path / "a.jpg").write_bytes(data[:frame] + b"\0\0" + data[frame:])
     photo = pt.read_photograph(tmp_path / "a.jpg")
     pixels, changed = _patched(photo)
+    assert pt.write_photograph(photo.with_pixels(pixels), tmp_path / "b.jpg") == ()
+    written = pt.read_photograph(tmp_path / "b.jpg").pixels
+    assert np.abs(written.astype(int) - pixels)[~changed].mean() < 1
+
+
+def test_channels_of_unusual_names_are_encoded_again(tmp_path, colour):
+    _jpeg(tmp_path / "a.jpg", colour)
+    data = (tmp_path / "a.jpg").read_bytes()
+    for place in (data.index(b"\xff\xc0") + 10, data.index(b"\xff\xda") + 5):
+        data = data[:place] + b"\x07" + data[place + 1 :]
+    (tmp_path / "a.jpg").write_bytes(data)
+    photo = pt.read_photograph(tmp_path / "a.jpg")
+    pixels, changed = _patched(photo)
     notes = pt.write_photograph(photo.with_pixels(pixels), tmp_path / "b.jpg")
-    assert "because its header is unusual" in " ".join(notes)
+    assert "because its channels have unusual names" in " ".join(notes)
     written = pt.read_photograph(tmp_path / "b.jpg").pixels
     assert np.abs(written.astype(int) - pixels)[~changed].mean() < 1

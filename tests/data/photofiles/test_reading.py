@@ -11,7 +11,7 @@ from PIL import Image, ImageOps
 
 import pointillist as pt
 from pointillist.data.photofiles import photograph_size
-from pointillist.data.photofiles.exif import orientation
+from pointillist.data.photofiles.tiff import turned_exif
 from pointillist.errors import UnreadableFileError
 
 
@@ -40,7 +40,7 @@ def test_every_orientation_is_upright_and_stays_so(tmp_path, colour, code, suffi
     # Elsewhere than in a JPEG that keeps its blocks, pixels are stored as they are seen.
     pt.write_photograph(photo, tmp_path / "c.png")
     np.testing.assert_array_equal(np.asarray(Image.open(tmp_path / "c.png")), seen)
-    assert orientation(pt.read_photograph(tmp_path / "c.png").metadata.exif) == 1
+    assert turned_exif(pt.read_photograph(tmp_path / "c.png").metadata.exif)[1] == 1
 
 
 def test_files_of_every_kind_become_pixels(tmp_path, colour):
@@ -156,7 +156,7 @@ def test_camera_raw_is_developed_to_16_bits(tmp_path, colour, monkeypatch, make_
     np.testing.assert_array_equal(photo.pixels, colour.astype(np.uint16) * 257)
     assert "white balance" in photo.notes[0]
     assert b"Model 7" in photo.metadata.exif
-    assert orientation(photo.metadata.exif) == 1
+    assert turned_exif(photo.metadata.exif)[1] == 1
     assert photograph_size(tmp_path / "a.dng") == colour.shape[:2]
 
 

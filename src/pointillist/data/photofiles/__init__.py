@@ -4,10 +4,8 @@ A `Photograph` is read by `read_photograph` and written by `write_photograph`; w
 business of this package. Signals for learning are read by the modules beside it, which keep samples alone.
 """
 
-from pointillist.data.photofiles.formats import READABLE_SUFFIXES, answer_suffix, check_format
-from pointillist.data.photofiles.photograph import Metadata, Photograph
-from pointillist.data.photofiles.reading import photograph_size, read_photograph
-from pointillist.data.photofiles.writing import write_photograph
+from pointillist.data.photofiles.files import photograph_size, read_photograph, write_photograph
+from pointillist.data.photofiles.photograph import READABLE_SUFFIXES, Metadata, Photograph, answer_suffix, check_format
 
 __all__ = [
     "Photograph", "Metadata", "read_photograph", "write_photograph", "photograph_size", "check_format",

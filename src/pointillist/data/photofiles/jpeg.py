@@ -1,8 +1,8 @@
 """JPEG: blocks that nobody touched keep their coefficients, the others are quantised by the file's own tables.
 
 With the package jpeglib a photograph that came from a JPEG file is not encoded again as a whole: its coefficients are read,
-those of blocks with changed pixels computed anew, and all of them written. Without it all is encoded again with the file's
-own tables and subsampling. Segments (EXIF, ICC profile, XMP, ...) are put around the stream here.
+those of blocks with changed pixels computed anew, and all of them written. Where it has no wheels all is encoded again with
+the file's own tables and subsampling. Segments (EXIF, ICC profile, XMP, ...) are put around the stream here.
 """
 
 import io
@@ -12,7 +12,6 @@ import struct
 import tempfile
 import threading
 from collections.abc import Iterator
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,8 @@ from numpy.typing import NDArray
 from PIL import Image, JpegImagePlugin
 from scipy.fft import dctn, idctn
 
-from pointillist.data.photofiles import exif
-from pointillist.data.photofiles.photograph import JpegOrigin, Metadata
+from pointillist.data.photofiles.photograph import Metadata
+from pointillist.data.photofiles.tiff import EXIF_PREFIX, turned_exif
 from pointillist.data.samples import turned_back
 
 log = logging.getLogger(__name__)
@@ -36,7 +35,6 @@ LONGEST = _SEGMENT - len(_XMP)
 _APP0, _APP1, _APP2, _APP14, _COMMENT = 0xE0, 0xE1, 0xE2, 0xEE, 0xFE
 _FRAMES, _SCAN = (0xC0, 0xC1, 0xC2), 0xDA
 _PLAIN, _PROGRESSIVE = "6b", "mozjpeg403"
-_ROWS = 512  # compared at a time
 _TO_YCC = np.array([[0.299, 0.587, 0.114], [-0.168735892, -0.331264108, 0.5], [0.5, -0.418687589, -0.081312411]])
 
 Pixels = NDArray[np.uint8]
@@ -54,36 +52,29 @@ def encode(pixels: Pixels, metadata: Metadata) -> tuple[bytes, tuple[str, ...]]:
 
     Without jpeglib pixels are stored upright, and untouched ones differ a little, most by no more than two levels.
     """
-    source = metadata.jpeg
     notes: tuple[str, ...] = ()
     options: dict[str, Any] = {"quality": 95, "subsampling": 0}
-    if source is not None:
-        stored = np.ascontiguousarray(turned_back(pixels, source.orientation))
-        with Image.open(io.BytesIO(source.data)) as image:
+    if metadata.jpeg is not None:
+        stored = np.ascontiguousarray(turned_back(pixels, metadata.orientation))
+        with Image.open(io.BytesIO(metadata.jpeg)) as image:
             options = _options(image)
-            shape = (image.height, image.width, *((3,) if image.mode == "RGB" else ()))
-            changed = _differs(image, stored) if stored.shape == shape else None
-        if changed is not None:
+            before = np.asarray(image)
+        if before.shape == stored.shape:
+            changed = before != stored
+            if changed.ndim == 3:  # much quicker than any() over so short an axis
+                changed = changed[..., 0] | changed[..., 1] | changed[..., 2]
             if not changed.any():
-                return source.data, ()
+                return metadata.jpeg, ()
             try:
-                return _keep_blocks(import_module("jpeglib"), source, stored, changed, metadata), ()
+                return _keep_blocks(import_module("jpeglib"), metadata.jpeg, stored, changed, metadata), ()
             except ImportError:
-                _say_what_is_missing()
+                log.info("JPEG files are encoded again as a whole: jpeglib, which keeps their blocks, is not installed")
             except UnusualJpegError as error:
                 notes = (f"all its blocks are encoded again, because {error}",)
     buffer = io.BytesIO()
     dpi = {} if metadata.dpi is None else {"dpi": metadata.dpi}
     Image.fromarray(pixels).save(buffer, "JPEG", optimize=True, **options, **dpi)
-    return _assemble(buffer.getvalue(), metadata), notes
-
-
-@cache  # said once
-def _say_what_is_missing() -> None:
-    log.info(
-        "JPEG files are encoded again as a whole, with their own tables; pip install jpeglib keeps untouched "
-        "blocks to the bit"
-    )
+    return _assembled(buffer.getvalue(), metadata), notes
 
 
 def _options(image: Any) -> dict[str, Any]:
@@ -97,44 +88,32 @@ def _options(image: Any) -> dict[str, Any]:
     }
 
 
-def _differs(image: Image.Image, pixels: Pixels) -> Mask:  # (height, width)
-    changed = np.empty(pixels.shape[:2], bool)
-    for top in range(0, len(pixels), _ROWS):
-        rows = slice(top, min(top + _ROWS, len(pixels)))
-        other = np.asarray(image.crop((0, rows.start, image.width, rows.stop))) != pixels[rows]
-        # Much quicker than any() over so short an axis.
-        changed[rows] = other if other.ndim == 2 else other[..., 0] | other[..., 1] | other[..., 2]
-    return changed
-
-
-def _keep_blocks(jpeglib: Any, source: JpegOrigin, pixels: Pixels, changed: Mask, metadata: Metadata) -> bytes:
+def _keep_blocks(jpeglib: Any, source: bytes, pixels: Pixels, changed: Mask, metadata: Metadata) -> bytes:
     """The source's file with new coefficients for the blocks of changed pixels."""
+    with JpegImagePlugin.JpegImageFile(io.BytesIO(source)) as image:
+        names = [name for name, *_ in image.layer]
+        rgb = image.info.get("adobe_transform") == 0
+    if names not in ([1], [1, 2, 3]) and not rgb:
+        raise UnusualJpegError("its channels have unusual names")
     with tempfile.TemporaryDirectory() as folder:
         before, after = Path(folder) / "before.jpg", Path(folder) / "after.jpg"
-        before.write_bytes(_bare(source.data))
+        before.write_bytes(_bare(source))
         try:
             jpeg = jpeglib.read_dct(str(before))
-            planes = [plane for plane in (jpeg.Y, jpeg.Cb, jpeg.Cr) if plane is not None]
         except OSError:
             raise UnusualJpegError("its coefficients cannot be read") from None
-        if len(planes) != (1 if pixels.ndim == 2 else 3):
-            raise UnusualJpegError("it has an unusual number of channels")
-        adobe = [content[11:12] for marker, content in segments(source.data) if marker == _APP14]
-        rgb = b"\0" in adobe
-        sampling = np.array(jpeg.samp_factor, int)[: len(planes)].reshape(-1, 2)
-        for i, plane in enumerate(planes):
-            factor = sampling.max(axis=0) // sampling[i]
-            if np.any(sampling.max(axis=0) % sampling[i]):
-                raise UnusualJpegError("its chroma subsampling is unusual")
+        sampling = np.array(jpeg.samp_factor, int)[: len(names)].reshape(-1, 2)
+        factors, rest = np.divmod(sampling.max(axis=0), sampling)
+        if rest.any():
+            raise UnusualJpegError("its chroma subsampling is unusual")
+        for i, plane in enumerate((jpeg.Y, jpeg.Cb, jpeg.Cr)[: len(names)]):
             table = np.asarray(jpeg.qt[jpeg.quant_tbl_no[i]], float)
-            weights = None if len(planes) == 1 else np.eye(3)[i] if rgb else _TO_YCC[i]
-            _renew(
-                plane, table, pixels, changed, weights, (int(factor[0]), int(factor[1])), 0 if rgb or i == 0 else 128
-            )
+            weights = None if len(names) == 1 else np.eye(3)[i] if rgb else _TO_YCC[i]
+            _renew(plane, table, pixels, changed, weights, factors[i].tolist(), 0 if rgb or i == 0 else 128)
         # The library's choice of a version is global, and only this one writes progressive files.
         with _one_at_a_time, jpeglib.version(_PROGRESSIVE if jpeg.progressive_mode else _PLAIN):
             jpeg.write_dct(str(after), flags=["+OPTIMIZE_CODING"])
-        return _assemble(_renamed(after.read_bytes(), source.data), metadata, source)
+        return _assembled(_named(after.read_bytes()), metadata, source)
 
 
 def _renew(
@@ -143,7 +122,7 @@ def _renew(
     pixels: Pixels,
     changed: Mask,
     weights: NDArray[np.float64] | None,  # of the channels in this component
-    factor: tuple[int, int],  # pixels in a sample, downwards and across
+    factor: list[int],  # pixels in a sample, downwards and across
     centre: int,  # what is added to the weighted sum
 ) -> None:
     """Coefficients of the blocks with changed pixels, in place; samples without a changed pixel stay as they were."""
@@ -168,30 +147,19 @@ def _renew(
         plane[row, column] = np.rint(fresh / table).astype(np.int16)
 
 
-def _renamed(stream: bytes, source: bytes) -> bytes:
-    """A stream whose components are called as those of a source: some decoders tell from that which colours they are."""
+def _named(stream: bytes) -> bytes:
+    """A stream whose components are called 1, 2 and 3, as decoders expect, and not 0, 1 and 2."""
     data = bytearray(stream)
-    frames = [[begin for marker, begin, _ in _spans(one) if marker in _FRAMES] for one in (stream, source)]
-    if not all(frames) or stream[frames[0][0] + 9] != source[frames[1][0] + 9]:
-        raise UnusualJpegError("its header is unusual")
-    places = [
-        slice(begin + 10, begin + 10 + 3 * one[begin + 9], 3)
-        for one, (begin, *_) in zip((stream, source), frames, strict=True)
-    ]
-    names = dict(zip(stream[places[0]], source[places[1]], strict=True))
-    data[places[0]] = source[places[1]]
+    for frame in [begin for marker, begin, _ in segments(stream) if marker in _FRAMES]:
+        for place in range(frame + 10, frame + 10 + 3 * stream[frame + 9], 3):
+            data[place] += 1
     for scan in re.finditer(rb"\xff\xda\x00.(.)", stream, re.DOTALL):  # neither codes nor tables hold these bytes
         for place in range(scan.end(), scan.end() + 2 * scan[1][0], 2):
-            data[place] = names[data[place]]
+            data[place] += 1
     return bytes(data)
 
 
-def segments(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Markers and contents of the segments before the first scan."""
-    return ((marker, data[begin + 4 : end]) for marker, begin, end in _spans(data))
-
-
-def _spans(data: bytes) -> Iterator[tuple[int, int, int]]:
+def segments(data: bytes) -> Iterator[tuple[int, int, int]]:
     """Markers of the segments before the first scan, and where these begin and end."""
     at = 2
     while at + 4 <= len(data) and data[at] == 0xFF and data[at + 1] != _SCAN:
@@ -206,27 +174,27 @@ def _spans(data: bytes) -> Iterator[tuple[int, int, int]]:
 def _bare(data: bytes) -> bytes:
     """A file without its application segments and comments, but for the one that says how colour is stored."""
     rest, kept = 2, [data[:2]]
-    for marker, begin, rest in _spans(data):
+    for marker, begin, rest in segments(data):
         if not (_APP0 < marker <= 0xEF or marker == _COMMENT) or marker == _APP14:
             kept.append(data[begin:rest])
     return b"".join((*kept, data[rest:]))
 
 
-def _assemble(stream: bytes, metadata: Metadata, source: JpegOrigin | None = None) -> bytes:
+def _assembled(stream: bytes, metadata: Metadata, source: bytes | None = None) -> bytes:
     """A stream with the segments that say what the metadata say, and with the other ones of the source."""
     stream = _bare(stream)
     at, parts = 2, [stream[:2]]
-    for marker, begin, end in _spans(stream):
+    for marker, begin, end in segments(stream):
         if marker not in (_APP0, _APP14):  # these come first
             break
         if source is None:
             parts.append(stream[begin:end])
         at = end
-    others = [] if source is None else list(segments(source.data))
-    parts += [_segment(marker, content) for marker, content in others if marker == _APP0]
+    others = [] if source is None else [(one[0], source[one[1] : one[2]]) for one in segments(source)]
+    parts += [whole for marker, whole in others if marker == _APP0]
     if metadata.exif is not None:
-        turned = exif.with_orientation(metadata.exif, 1 if source is None else source.orientation)
-        parts.append(_segment(_APP1, exif.PREFIX + exif.without_thumbnail(turned)))
+        turned = turned_exif(metadata.exif, 1 if source is None else metadata.orientation)[0]
+        parts.append(_segment(_APP1, EXIF_PREFIX + (turned or b"")))
     if metadata.xmp is not None:
         parts.append(_segment(_APP1, _XMP + metadata.xmp))
     if metadata.icc is not None:
@@ -234,9 +202,9 @@ def _assemble(stream: bytes, metadata: Metadata, source: JpegOrigin | None = Non
         pieces = [metadata.icc[first : first + step] for first in range(0, len(metadata.icc), step)]
         parts += [_segment(_APP2, _ICC + bytes((i, len(pieces))) + one) for i, one in enumerate(pieces, 1)]
     # What the metadata do not speak of, but for an index of pictures that follow the first.
-    told = (exif.PREFIX, _XMP, _ICC, b"MPF\0")
-    plain = [one for one in others if _APP0 < one[0] <= 0xEF or one[0] == _COMMENT]
-    parts += [_segment(marker, content) for marker, content in plain if not content.startswith(told)]
+    told = (EXIF_PREFIX, _XMP, _ICC, b"MPF\0")
+    plain = [whole for marker, whole in others if _APP0 < marker <= 0xEF or marker == _COMMENT]
+    parts += [whole for whole in plain if not whole[4:].startswith(told)]
     return b"".join((*parts, stream[at:]))
 
 

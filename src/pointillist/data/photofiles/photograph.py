@@ -1,8 +1,10 @@
-"""Contents of a photograph's file: pixels, transparency and metadata, as values that readers make and writers take."""
+"""Contents of a photograph's file, as values that readers make and writers take, and the formats that hold them."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -15,39 +17,22 @@ _KINDS = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.float32), np.dtyp
 
 
 @dataclass(frozen=True)
-class JpegOrigin:
-    """The JPEG file that a photograph came from, so that its untouched blocks can be written again as they are.
-
-    Attributes
-    ----------
-    data : bytes
-        The whole file.
-    orientation : int
-        EXIF code, 1 to 8, of how its pixels are turned; those of the photograph are upright.
-    """
-
-    data: bytes = field(repr=False)
-    orientation: int = 1
-
-
-@dataclass(frozen=True)
 class TiffOrigin:
     """Layout in which a TIFF file stored a photograph.
 
     Attributes
     ----------
-    compression, predictor : int
-        The values of these tags.
+    compression : int
+        The value of this tag.
     extrasample : int or None
         What the alpha channel is: 1 premultiplied, 2 not, 0 unknown; None without one.
     tags : tuple of (code, type, count, value)
         Descriptive tags, as `tifffile.imwrite` takes them.
     """
 
-    compression: int = 1
-    predictor: int = 1
+    compression: int = 8
     extrasample: int | None = None
-    tags: tuple[tuple[int, int, int, Any], ...] = field(default=(), repr=False)
+    tags: tuple[tuple[int, int, int, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,7 +44,7 @@ class Metadata:
     format : str
         "JPEG", "PNG", "TIFF", "WEBP", ... as Pillow names them, "NPY", "RAW" or "HEIF"; empty if it came from no file.
     exif : bytes or None
-        A TIFF structure, without the marker that JPEG puts before it; its orientation is 1.
+        A TIFF structure, without the marker that JPEG puts before it; its orientation is 1, and it leads to no thumbnail.
     icc : bytes or None
         Colour profile of the pixels.
     dpi : tuple of two floats or None
@@ -67,8 +52,11 @@ class Metadata:
     xmp : bytes or None
     chunks : tuple of (name, content)
         Those of a PNG file about colour and with text.
-    jpeg : JpegOrigin or None
-    tiff : TiffOrigin or None
+    jpeg : bytes or None
+        The whole JPEG file that the photograph came from, so that its untouched blocks can be written again as they are.
+    orientation : int
+        EXIF code, 1 to 8, of how the pixels of that file are turned.
+    tiff : TiffOrigin
     """
 
     format: str = ""
@@ -77,8 +65,9 @@ class Metadata:
     dpi: tuple[float, float] | None = None
     xmp: bytes | None = field(default=None, repr=False)
     chunks: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)
-    jpeg: JpegOrigin | None = field(default=None, repr=False)
-    tiff: TiffOrigin | None = field(default=None, repr=False)
+    jpeg: bytes | None = field(default=None, repr=False)
+    orientation: int = 1
+    tiff: TiffOrigin = field(default=TiffOrigin(), repr=False)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,15 +104,14 @@ class Photograph:
         _check_array(pixels, "pixels")
         if not isinstance(self.metadata, Metadata):
             raise TypeError(f"metadata must be Metadata, as read_photograph gives it, got {shown(self.metadata)}")
-        if not isinstance(self.notes, tuple):
-            raise TypeError(f"notes must be a tuple of texts, got {shown(self.notes)}")
         if pixels.dtype not in _KINDS:
             raise ValueError(f"pixels must be uint8, uint16, float32 or float64, got {pixels.dtype}")
-        if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] != 3) or pixels.size == 0:
+        if pixels.ndim < 2 or pixels.shape[2:] not in ((), (3,)) or pixels.size == 0:
             raise ValueError(f"pixels must be (height, width) or (height, width, 3), got shape {pixels.shape}")
-        if alpha is not None:
-            _check_array(alpha, "alpha")
-        if alpha is not None and (alpha.shape != pixels.shape[:2] or alpha.dtype != pixels.dtype):
+        if alpha is None:
+            return
+        _check_array(alpha, "alpha")
+        if alpha.shape != pixels.shape[:2] or alpha.dtype != pixels.dtype:
             raise ValueError(
                 f"alpha must be {pixels.dtype} of shape {pixels.shape[:2]} as the pixels are, "
                 f"got {alpha.dtype} of shape {alpha.shape}"
@@ -177,3 +165,72 @@ def _check_array(given: Any, name: str) -> None:
         raise TypeError(f"{name} must be an array, got {shown(given)}")
     if given.dtype in _KINDS and np.ma.is_masked(given):
         raise ValueError(f"{name} has masked samples, which a photograph cannot hold: fill them first")
+
+
+IMAGE_SUFFIXES = frozenset(
+    (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".gif", ".bmp", ".webp", ".pbm", ".pgm", ".ppm", ".pnm")
+)
+"""Names of files that a folder of images is searched for."""
+_RAW = "3fr arw cr2 cr3 crw dng erf iiq kdc mef mos mrw nef nrw orf pef raf raw rw2 rwl sr2 srf srw x3f"
+RAW_SUFFIXES = frozenset(f".{maker}" for maker in _RAW.split(" "))
+HEIF_SUFFIXES = frozenset((".heic", ".heif", ".hif", ".avif"))
+READABLE_SUFFIXES = IMAGE_SUFFIXES | RAW_SUFFIXES | HEIF_SUFFIXES | {".npy"}
+"""Names of files that a folder of photographs is searched for."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format that is written: its name, what it holds beside pixels, and the types of samples that it can store."""
+
+    name: str
+    holds: frozenset[str]
+    kinds: tuple[str, ...] = ("uint8",)
+
+
+_JPEG = Format("JPEG", frozenset(("exif", "icc", "dpi", "xmp")))
+_TIFF = Format("TIFF", frozenset(("exif", "icc", "dpi", "xmp", "alpha")), ("uint8", "uint16", "float32", "float64"))
+WRITTEN = {
+    ".png": Format("PNG", _TIFF.holds, ("uint8", "uint16")),
+    ".jpg": _JPEG,
+    ".jpeg": _JPEG,
+    ".tif": _TIFF,
+    ".tiff": _TIFF,
+    ".webp": Format("WEBP", frozenset(("exif", "icc", "xmp", "alpha"))),
+    ".bmp": Format("BMP", frozenset(("dpi",))),
+    ".npy": Format("NPY", frozenset(("alpha",)), _TIFF.kinds),
+}
+"""Formats by the ends of file names; all but JPEG keep every pixel."""
+
+
+def check_format(path: str | os.PathLike[str], kind: np.dtype | None = None) -> Format:
+    """The format that a name asks for; raises if there is none that can be written, or not with samples of this type."""
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in WRITTEN:
+        choice = f"{', '.join(list(WRITTEN)[:-1])} or .npy"
+        raise ValueError(
+            f"cannot write {path}: {suffix or 'no suffix'} is no format for photographs; end it in {choice}"
+        )
+    form = WRITTEN[suffix]
+    if kind is not None and kind.name not in form.kinds:
+        better = ".tif or .npy" if kind.kind == "f" else ".png, .tif or .npy"
+        raise ValueError(f"cannot write {path}: {form.name} cannot hold {kind.name} samples; end it in {better}")
+    return form
+
+
+def answer_suffix(path: str | os.PathLike[str]) -> str:
+    """Suffix for the answer to a file: the file's own where that keeps the pixels or is JPEG.
+
+    Camera raw and HEIC become TIFF, everything else that cannot be written PNG, and so does what is called JPEG but is not.
+    """
+    path = Path(path)
+    lower = path.suffix.lower()
+    if lower in (".jpg", ".jpeg", ".jpe", ".jfif"):
+        if path.is_file():
+            with path.open("rb") as stream:
+                if stream.read(2) != b"\xff\xd8":
+                    return ".png"
+        return path.suffix if lower in WRITTEN else ".jpg"
+    if lower in WRITTEN:
+        return path.suffix
+    return ".tif" if lower in RAW_SUFFIXES | HEIF_SUFFIXES else ".png"

@@ -1,8 +1,13 @@
-"""TIFF: samples of any depth through tifffile, with resolution, texts, colour profile, alpha, EXIF and GPS directories."""
+"""TIFF, and EXIF, which is a TIFF structure of its own: samples of any depth through tifffile, and all that is said of them.
+
+EXIF stays as the camera wrote it, maker's notes included: what must be changed is changed in place.
+"""
 
 import io
+import logging
 import operator
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,22 +17,79 @@ from numpy.typing import NDArray
 from PIL import Image, TiffImagePlugin
 
 from pointillist.data.damage import check_page, check_pages
-from pointillist.data.photofiles import exif
 from pointillist.data.photofiles.photograph import Metadata, Photograph, TiffOrigin
 from pointillist.data.samples import upright
 
 MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+EXIF_PREFIX = b"Exif\0\0"
+ORIENTATION = 0x0112
+EXIF_IFD, GPS_IFD = 0x8769, 0x8825
+_TEXTS = (270, 271, 272, 305, 306, 315, 33432)
+"""ImageDescription, Make, Model, Software, DateTime, Artist, Copyright."""
 _PLAIN = (tifffile.PHOTOMETRIC.MINISBLACK, tifffile.PHOTOMETRIC.MINISWHITE, tifffile.PHOTOMETRIC.RGB)
 _XMP, _ICC, _DESCRIPTION = 700, 34675, 270
 # Texts, page and document names, host, IPTC, Photoshop's resources, and where on the earth a picture lies.
-_KEPT = (*exif.TEXT_TAGS, 269, 285, 316, 33723, 34377, 33550, 33922, 34264, 34735, 34736, 34737, 42112, 42113)
+_KEPT = (*_TEXTS, 269, 285, 316, 33723, 34377, 33550, 33922, 34264, 34735, 34736, 34737, 42112, 42113)
 _LAYOUTS = ('{"shape"', "ImageJ=", "<?xml", "<OME")
 """Beginnings of descriptions that are programs' records of axes and pages, which may be others now."""
-_LOSSLESS = (1, 5, 8, 32773, 32946, 34925, 50000)  # none, LZW, deflate, PackBits, deflate's old code, LZMA, Zstandard
-_DEFLATE = 8
+_NO_COMPRESSION, _DEFLATE = 1, 8
+_LOSSLESS = (_NO_COMPRESSION, 5, _DEFLATE, 32773, 32946, 34925, 50000)  # LZW, PackBits, old deflate, LZMA, Zstandard
 _LONG = 4  # the type of a tag
 _PER_INCH = {2: 1.0, 3: 2.54}  # by unit: inch, centimetre
 _LARGEST_CLASSIC = 2**32 - 2**25
+
+logger = logging.getLogger(__name__)
+
+
+def turned_exif(exif: bytes | None, code: int = 1) -> tuple[bytes | None, int]:
+    """EXIF bytes with another orientation, and the one that they had, from 1 to 8.
+
+    The link to the thumbnail, which would show the picture as it was before, is cut. None for what is no TIFF structure; one
+    that is cut short stays as it is.
+    """
+    exif = (exif or b"").removeprefix(EXIF_PREFIX)
+    if exif[:4] not in MAGIC[:2]:
+        return None, 1
+    order = "<" if exif[:2] == b"II" else ">"
+    turned, before = bytearray(exif), 1
+    try:
+        (first,) = struct.unpack_from(order + "I", exif, 4)
+        (count,) = struct.unpack_from(order + "H", exif, first)
+        last = first + 2 + 12 * count
+        struct.pack_into(order + "I", turned, last, 0)
+        for at in range(first + 2, last, 12):
+            tag, kind, _, found = struct.unpack_from(order + "HHIH", exif, at)
+            if (tag, kind) == (ORIENTATION, 3):
+                before = found if 1 <= found <= 8 else 1
+                struct.pack_into(order + "H", turned, at + 8, code)
+    except struct.error:
+        return exif, 1
+    return bytes(turned), before
+
+
+def exif_of_structure(stream: BinaryIO) -> bytes | None:
+    """EXIF of a file that is itself a TIFF structure (TIFF and most camera raw files): texts, EXIF and GPS directories."""
+    stream.seek(0)
+    first, inner = directories(stream)
+    kept = Image.Exif()
+    for code in _TEXTS:
+        if code in first:
+            kept[code] = first[code]
+    for code, directory in inner.items():
+        kept.get_ifd(code).update(directory)
+    return kept.tobytes().removeprefix(EXIF_PREFIX) if len(kept) > 0 or inner else None
+
+
+def directories(stream: BinaryIO) -> tuple[Mapping[int, Any], dict[int, Mapping[int, Any]]]:
+    """The first directory of EXIF, and its EXIF and GPS directories by their tags."""
+    exif = Image.Exif()
+    try:
+        exif.load_from_fp(stream)
+        inner = {code: dict(exif.get_ifd(code)) for code in (EXIF_IFD, GPS_IFD)}
+        return dict(exif), {code: directory for code, directory in inner.items() if directory}
+    except (SyntaxError, struct.error, OSError, ValueError, LookupError, TypeError) as error:
+        logger.warning("EXIF is damaged and cannot be taken over: %s", error)
+        return {}, {}
 
 
 def read(stream: BinaryIO) -> Photograph | None:
@@ -35,11 +97,10 @@ def read(stream: BinaryIO) -> Photograph | None:
     check_pages(stream)
     with tifffile.TiffFile(stream) as tiff:
         page = tiff.pages.first
-        if page.photometric not in _PLAIN or page.dtype is None:
+        kind = page.dtype
+        if page.photometric not in _PLAIN or kind is None or kind.kind not in "uf" or page.bitspersample < 8:
             return None
-        if page.dtype.kind not in "uf" or page.bitspersample < 8:
-            return None
-        if page.dtype.kind == "u" and page.dtype.itemsize > 2:
+        if kind.kind == "u" and kind.itemsize > 2:
             raise ValueError("its integer samples have no known range; save it as uint8, uint16 or float")
         if page.axes not in ("YX", "YXS", "SYX"):
             raise ValueError(f"its axes are {page.axes}, not those of an image; save it as .npy")
@@ -48,25 +109,22 @@ def read(stream: BinaryIO) -> Photograph | None:
         samples = page.asarray()
         if page.axes == "SYX":
             samples = np.moveaxis(samples, 0, -1)
-        samples = upright(samples, _value(page, "Orientation", 1))
-        if page.photometric == tifffile.PHOTOMETRIC.MINISWHITE and samples.dtype.kind == "u":
-            samples = np.iinfo(samples.dtype).max - samples
+        samples = upright(samples, _value(page, ORIENTATION, 1))
+        if page.photometric == tifffile.PHOTOMETRIC.MINISWHITE and kind.kind == "u":
+            samples = np.iinfo(kind).max - samples
         notes = (f"only the first of its {len(tiff.pages)} frames is read",) if len(tiff.pages) > 1 else ()
-        extra = page.extrasamples[0] if page.extrasamples else None
-        metadata = _metadata(page, None if extra is None else int(extra), stream)
-    kind = np.result_type(samples.dtype, np.float32) if samples.dtype.kind == "f" else samples.dtype.newbyteorder("=")
-    pixels, alpha, more = split(np.asarray(samples, kind))
+        metadata = _metadata(page, stream)
+    native = np.result_type(kind, np.float32) if kind.kind == "f" else kind.newbyteorder("=")
+    pixels, alpha, more = split(samples.astype(native))
     return Photograph(pixels, alpha, metadata, notes + more)
 
 
 def size(stream: BinaryIO) -> tuple[int, int]:
     """Height and width of the first page, upright."""
     with tifffile.TiffFile(stream) as tiff:
-        page = tiff.pages.first
-        height, width = _sides(page)
+        height, width = _sides(tiff.pages.first)
         check_pixels(height, width)
-        turned = _value(page, "Orientation", 1) >= 5
-        return (width, height) if turned else (height, width)
+        return (width, height) if _value(tiff.pages.first, ORIENTATION, 1) >= 5 else (height, width)
 
 
 def check_pixels(height: int, width: int, channels: int = 1) -> None:
@@ -91,96 +149,84 @@ def split(samples: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any] | None, tup
     colours = 3 if channels >= 3 else 1
     pixels = samples[..., :3] if colours == 3 else samples[..., 0]
     alpha = np.ascontiguousarray(samples[..., colours]) if channels > colours else None
-    left = channels - colours - (alpha is not None)
-    notes = (f"{left} of its {channels} channels are left out",) if left else ()
+    left = channels - colours - 1
+    notes = (f"{left} of its {channels} channels are left out",) if left > 0 else ()
     return np.ascontiguousarray(pixels), alpha, notes
 
 
-def _value(page: tifffile.TiffPage, name: str | int, default: Any) -> Any:
-    tag = page.tags.get(name)
+def _value(page: tifffile.TiffPage, code: int | str, default: Any) -> Any:
+    tag = page.tags.get(code)
     return default if tag is None else tag.value
 
 
-def _metadata(page: tifffile.TiffPage, extrasample: int | None, stream: BinaryIO) -> Metadata:
-    found = [tag for tag in (page.tags.get(code) for code in _KEPT) if tag is not None and tag.value is not None]
+def _metadata(page: tifffile.TiffPage, stream: BinaryIO) -> Metadata:
+    found = [tag for tag in map(page.tags.get, _KEPT) if tag is not None and tag.value is not None]
     tags = tuple(
         (tag.code, int(tag.dtype), tag.count, tag.value)
         for tag in found
         if tag.code != _DESCRIPTION or not str(tag.value).startswith(_LAYOUTS)
     )
-    predictor = int(_value(page, "Predictor", 1))
-    unit = int(_value(page, "ResolutionUnit", 2))
-    dpi = None
-    if unit in _PER_INCH and "XResolution" in page.tags and "YResolution" in page.tags:
-        across, down = (page.tags[name].value for name in ("XResolution", "YResolution"))
-        if across[1] and down[1] and across[0] and down[0]:
-            dpi = (across[0] / across[1] * _PER_INCH[unit], down[0] / down[1] * _PER_INCH[unit])
+    unit = _PER_INCH.get(int(_value(page, "ResolutionUnit", 2)), 0.0)
+    sides = [_value(page, name, (0, 1)) for name in ("XResolution", "YResolution")]
+    across, down = (unit * one[0] / (one[1] or 1) for one in sides)
     xmp = _value(page, _XMP, None)
     return Metadata(
         format="TIFF",
-        exif=exif.from_tiff_structure(stream),
+        exif=exif_of_structure(stream),
         icc=_value(page, _ICC, None),
-        dpi=dpi,
+        dpi=(across, down) if across and down else None,
         xmp=xmp.encode() if isinstance(xmp, str) else xmp,
-        tiff=TiffOrigin(int(page.compression), predictor, extrasample, tags),
+        tiff=TiffOrigin(int(page.compression), int(page.extrasamples[0]) if page.extrasamples else None, tags),
     )
 
 
 def write(photograph: Photograph, path: Path) -> tuple[str, ...]:
     """Write a TIFF file with the compression of the one that the photograph came from."""
     metadata, pixels, alpha = photograph.metadata, photograph.pixels, photograph.alpha
-    source = metadata.tiff or TiffOrigin(_DEFLATE, 2)
-    notes: tuple[str, ...] = ()
-    if source.compression not in _LOSSLESS:
-        source = TiffOrigin(_DEFLATE, 2, source.extrasample, source.tags)
-        notes = ("its lossy compression is replaced by one without loss",)
+    compression, notes = metadata.tiff.compression, []
+    if compression not in _LOSSLESS:
+        compression = _DEFLATE
+        notes.append("its lossy compression is replaced by one without loss")
     samples = pixels if alpha is None else np.dstack([pixels, alpha])
-    predictor = source.predictor if source.compression != 1 else 1
-    if predictor != 1:
-        predictor = 3 if pixels.dtype.kind == "f" else 2
     options: dict[str, Any] = {}
+    if compression not in (_NO_COMPRESSION, 32773):  # rows of differences are for what finds repetitions
+        options["predictor"] = 3 if pixels.dtype.kind == "f" else 2
     if alpha is not None:
-        options["extrasamples"] = [source.extrasample if source.extrasample in (0, 1, 2) else 2]
+        extra = metadata.tiff.extrasample
+        options["extrasamples"] = [extra if extra in (0, 1, 2) else 2]
     if metadata.dpi is not None:
-        options.update(resolution=metadata.dpi, resolutionunit=2)
-    inner = {} if metadata.exif is None else exif.directories(io.BytesIO(metadata.exif))[1]
+        options |= {"resolution": metadata.dpi, "resolutionunit": 2}
+    first, inner = ({}, {}) if metadata.exif is None else directories(io.BytesIO(metadata.exif))
+    texts = [(code, 2, 0, str(first[code])) for code in _TEXTS if code in first]
+    tags = [_utf_8(tag) for tag in metadata.tiff.tags or texts]
+    if metadata.xmp is not None:
+        tags.append((_XMP, 1, len(metadata.xmp), metadata.xmp, True))
+    large = samples.nbytes > _LARGEST_CLASSIC
     tifffile.imwrite(
         path,
         samples,
         photometric="minisblack" if pixels.ndim == 2 else "rgb",
         planarconfig="contig" if samples.ndim == 3 else None,
-        compression=source.compression,
-        predictor=predictor if predictor != 1 else None,
+        compression=compression,
         iccprofile=metadata.icc,
         software=False,
         metadata=None,
-        bigtiff=samples.nbytes > _LARGEST_CLASSIC,
-        extratags=[*_extra_tags(metadata, source), *((code - 1, _LONG, 1, 0, True) for code in inner)],
+        bigtiff=large,
+        extratags=[*tags, *((code - 1, _LONG, 1, 0, True) for code in inner)],
         **options,
     )
-    if inner and samples.nbytes <= _LARGEST_CLASSIC:
+    if inner and not large:
         _append_directories(path, inner)
-    return notes
+    return tuple(notes)
 
 
-def _extra_tags(metadata: Metadata, source: TiffOrigin) -> list[tuple[int, int, int, Any, bool]]:
-    """Descriptive tags of a TIFF source, or the texts of EXIF that came from elsewhere, and XMP."""
-    tags = [(code, kind, *_counted(count, value), True) for code, kind, count, value in source.tags]
-    if metadata.tiff is None and metadata.exif is not None:
-        first = exif.directories(io.BytesIO(metadata.exif))[0]
-        texts = {code: str(first[code]) for code in exif.TEXT_TAGS if code in first}
-        tags += [(code, 2, *_counted(len(text), text), True) for code, text in texts.items()]
-    if metadata.xmp is not None:
-        tags.append((_XMP, 1, len(metadata.xmp), metadata.xmp, True))
-    return tags
-
-
-def _counted(count: int, value: Any) -> tuple[int, Any]:
-    """The value of a tag with its length; text as UTF-8, since tifffile writes no other than plain ASCII from strings."""
-    if not isinstance(value, str):
-        return count, value
-    text = value.encode(errors="replace") + b"\0"
-    return len(text), text
+def _utf_8(tag: tuple[int, int, int, Any]) -> tuple[int, int, int, Any, bool]:
+    """A tag for tifffile; text as UTF-8, since that writes no other than plain ASCII from strings."""
+    code, kind, count, value = tag
+    if isinstance(value, str):
+        value = value.encode(errors="replace") + b"\0"
+        count = len(value)
+    return code, kind, count, value, True
 
 
 def _append_directories(path: Path, inner: dict[int, Any]) -> None:

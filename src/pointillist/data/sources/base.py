@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from pointillist.arrays import LARGE, as_plain, is_resident, release, scratch_file, to_host
 from pointillist.data.images import load_image
 from pointillist.data.normalise import contrast_normalise
-from pointillist.data.photofiles.reading import photograph_size
+from pointillist.data.photofiles.files import photograph_size
 from pointillist.errors import UnreadableFileError, UnusableSignalError
 from pointillist.reprs import shown, sizes
 from pointillist.sampling import generator

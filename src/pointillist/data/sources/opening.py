@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pointillist.arrays import LARGE
 from pointillist.data.damage import OnError, check_pages, read_each
 from pointillist.data.paths import STORE_SUFFIXES, TABLE_SUFFIXES, PathLike, files_of
-from pointillist.data.photofiles.formats import IMAGE_SUFFIXES
+from pointillist.data.photofiles.photograph import IMAGE_SUFFIXES
 from pointillist.data.samples import ONE_FILE
 from pointillist.data.sources.base import ImageSource, JoinedSource, StoredSource
 from pointillist.data.sources.chunked import Hdf5Source, ZarrSource
