@@ -10,9 +10,14 @@ from pointillist.restore.blur import Blur
 RNG = np.random.default_rng(0)
 
 
+def _blur(size):
+    kernel = RNG.random(size)
+    return Blur(kernel / kernel.sum())
+
+
 @pytest.mark.parametrize("size", [(1, 1), (3, 3), (4, 3), (2, 5)])
 def test_convolution_adjoint_and_centre(size):
-    blur = Blur(RNG.random(size))
+    blur = _blur(size)
     space = (9, 11)
     x = RNG.standard_normal((2, *blur.extended(space)))
     y = RNG.standard_normal((2, *space))
@@ -26,7 +31,7 @@ def test_convolution_adjoint_and_centre(size):
 
 
 def test_filters_seen_through_the_blur():
-    blur = Blur(RNG.random((3, 2)))
+    blur = _blur((3, 2))
     filters = RNG.standard_normal((2, 1, 4, 4))
     expected = scipy.signal.convolve(filters[1, 0], blur.kernel)
     np.testing.assert_allclose(blur.filters(filters)[1, 0], expected)

@@ -70,15 +70,14 @@ def test_the_linear_step_agrees_with_a_dense_solve(boundary, kernel):
     weights = (RNG.random((2, *shape)) < 0.8).astype(np.float32)
     detail = RNG.standard_normal((2, *shape)).astype(np.float32)
     area = Area(blur, shape, size, Settings(boundary))
-    target = RNG.standard_normal((2, *area.space)).astype(np.float32)
+    target = RNG.standard_normal((2, *area.shape)).astype(np.float32)
     found = area.nearest(detail, weights, np.zeros_like(target), target, rho, 40)
     # The samples that are seen of each sample of the area, by the definition of the blur.
     seen = Geometry(shape, blur.extended(size), 1, boundary)
-    dense = np.zeros((*shape, *area.space))
+    dense = np.zeros((*shape, *area.shape))
     for row, column, i, j in np.ndindex(*shape, *kernel):
-        down, right = row + seen.offset[0] - i, column + seen.offset[1] - j
-        if 0 <= down < area.space[0] and 0 <= right < area.space[1]:
-            dense[row, column, down, right] += blur.kernel[i, j]
+        # What lies before the first sample of the area is at the end of its Fourier transform.
+        dense[row, column, row + seen.offset[0] - i, column + seen.offset[1] - j] += blur.kernel[i, j]
     dense = dense.reshape(np.prod(shape), -1)
     for i in range(2):
         normal = dense.T * weights[i].ravel() @ dense + rho * np.eye(dense.shape[1])

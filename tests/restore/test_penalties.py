@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from pointillist.restore.engine import Damaged, Settings
-from pointillist.restore.penalties import choose_penalty, contrast, predicted_penalty, trial_of
+from pointillist.restore.engine import Damaged, Settings, choose_penalty, contrast, predicted_penalty, trial_of
 
 
 def seen(picture, keep=0.6):

@@ -10,6 +10,11 @@ from pointillist.restore.smooth import Tuning, doubled, halved, smooth_part, wit
 RNG = np.random.default_rng(0)
 
 
+def _blur(size):
+    kernel = RNG.random(size)
+    return Blur(kernel / kernel.sum())
+
+
 def bending_rows(shape):
     """All second differences of a picture as rows of a matrix, mixed ones with weight √2."""
     n = int(np.prod(shape))
@@ -21,7 +26,7 @@ def bending_rows(shape):
 
 @pytest.mark.parametrize("size", [(1, 1), (3, 2)])
 def test_dense_reference(size):
-    blur, space, mu = Blur(RNG.random(size)), (7, 6), 0.7
+    blur, space, mu = _blur(size), (7, 6), 0.7
     signal = RNG.standard_normal((1, *space))
     weights = (RNG.random(signal.shape) < 0.6).astype(float)
     extended = blur.extended(space)

@@ -88,7 +88,7 @@ class Task:
 
 @checked
 def _penalty(text: str) -> str:
-    from pointillist.restore.penalties import parse_penalty
+    from pointillist.restore.engine import parse_penalty
 
     parse_penalty(text)
     return text

@@ -1,7 +1,6 @@
 """Pictures mended with the same engine: each damage is a weighted coding problem with (blurred) filters."""
 
-from pointillist.restore.blur import gaussian_kernel, motion_kernel
-from pointillist.restore.blur_estimation import BlurEstimate, estimate_blur
+from pointillist.restore.blur import BlurEstimate, estimate_blur, gaussian_kernel, motion_kernel
 from pointillist.restore.deblurring import deblur
 from pointillist.restore.demosaicing import demosaic
 from pointillist.restore.denoising import denoise, estimate_sigma

@@ -10,11 +10,12 @@ The schedule is part of the answer: few turns of it come nearer to sharp photogr
 Colours have their edges where luminance has. So only luminance is coded. A colour difference is its smooth part plus the
 detail of luminance times a slope that varies slowly over the picture, fitted to both as they were seen. What codes and
 slopes leave unexplained goes through a Wiener filter, which knows nothing of edges.
+
+A blur that is not the picture's own is told by its power spectrum, or by an answer that rings.
 """
 
 from __future__ import annotations
 
-import logging
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,36 +24,32 @@ import numpy as np
 import scipy.fft
 import scipy.ndimage
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from pointillist.codes import SparseCodes
 from pointillist.errors import BlurMisfitWarning
 from pointillist.kernels.compiling import working_time
-from pointillist.problem import Geometry
-from pointillist.restore.blur import Blur
-from pointillist.restore.blur_estimation import misfit
+from pointillist.restore.blur import Blur, better_blur
 from pointillist.restore.engine import (
     Damaged,
+    Penalty,
     Recovered,
     Settings,
     check_settings,
     choose_filters,
+    choose_penalty,
+    contrast,
     convolution,
-    detail_of,
     encode_details,
+    plain_area,
     recover,
     refit,
     separate,
-    synthesise,
 )
-from pointillist.restore.penalties import Penalty, choose_penalty, contrast
 from pointillist.restore.picture import ChannelAxis, Picture, Progress, check_size, share_of
 from pointillist.restore.subject import answer, details_of, open_subject
 from pointillist.solvers.base import Result
 from pointillist.solvers.encoding import warn_unless_converged
 from pointillist.validation import as_numbers, check_arguments
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +70,10 @@ class Tuning:
     """Deviation, in pixels, of the neighbourhoods that slopes are fitted on."""
     missed: float = 0.12
     """Share of the detail's power that codes miss."""
+    rounds: int = 40
+    """Rounds of coding in a turn at most: usual penalties take five, tiny ones would take all night."""
+    ringing: float = 2.2
+    """Range of the answer over the picture's own from which on it rings; with blurs that fit it is 1 to 2."""
 
 
 TUNING = Tuning()
@@ -98,8 +99,8 @@ def deblur(
 ) -> NDArray | Any:
     """Undo a known blur; `estimate_blur` finds one that is not known.
 
-    A blur that is not the picture's own makes ringing out of it. So the blur is tried first, against the picture's power
-    spectrum and on a few crops, and where it does not fit, the picture is returned as it came, with a warning. Only the
+    A blur that is not the picture's own makes ringing out of it. Where another blur explains the picture's power spectrum
+    better, or the answer rings, the picture is returned as it came, with a warning. Only the
     luminance of colour pictures is coded; the colours follow it.
 
     Parameters
@@ -171,26 +172,34 @@ def deblur(
     level = sample.noise(sigma)
     usual = max(TUNING.per_sigma * level, TUNING.smallest * contrast(damaged))
     value = choose_penalty(penalty, usual, damaged, bank, settings)
-    reason = None if force else _misfit(sample, blur, bank, usual, settings)
-    if reason is not None:
-        warnings.warn(
-            f"the psf does not seem to be this picture's blur ({reason}); it is returned as it came, "
-            "force=True deblurs it all the same",
-            BlurMisfitWarning,
-            stacklevel=2,
-        )
-        untouched = subject.canvas.copied(image)[0]
-        return answer(untouched, details_of([], value, subject.canvas, misfit=reason), begin, return_details)
+    ranges = [0.0]
 
     def work(picture: Picture, settings: Settings) -> Recovered:
         seen = Damaged(*picture.signals(bank.shape[1]), blur)
         if blur.kernel.size == 1 or not (picture.unmixed or len(seen.signals) == 1):
             return recover(seen, bank, value, settings)
-        return sharpen(seen, bank, value, level, settings)
+        recovered = sharpen(seen, bank, value, level, settings)
+        ranges.append(float(np.ptp(recovered.signals[0])))
+        return recovered
 
-    margin = max(bank.shape[2:]) + 2 * max(blur.kernel.shape)
-    told = level * sample.scale
-    return answer(*subject.restored(work, settings, value, margin=margin, sigma=told), begin, return_details)
+    force = force or blur.kernel.size == 1
+    reason = None if force else better_blur(sample.mean(), blur.kernel)
+    if reason is None:
+        margin = max(bank.shape[2:]) + 2 * max(blur.kernel.shape)
+        told = level * sample.scale
+        sharp, details = subject.restored(work, settings, value, margin=margin, sigma=told)
+        wider = max(ranges) / (float(np.ptp(damaged.signals[0])) + 0.02)
+        if force or wider <= TUNING.ringing:
+            return answer(sharp, details, begin, return_details)
+        reason = f"undone, it rings: the range of the answer is {wider:.1f} times that of the picture"
+    warnings.warn(
+        f"the psf does not seem to be this picture's blur ({reason}); it is returned as it came, "
+        "force=True deblurs it all the same",
+        BlurMisfitWarning,
+        stacklevel=2,
+    )
+    untouched = subject.canvas.copied(image)[0]
+    return answer(untouched, details_of([], value, subject.canvas, misfit=reason), begin, return_details)
 
 
 def as_kernel(psf: ArrayLike, shape: tuple[int, ...]) -> NDArray:
@@ -206,23 +215,6 @@ def as_kernel(psf: ArrayLike, shape: tuple[int, ...]) -> NDArray:
     return kernel / np.sum(kernel)
 
 
-def _misfit(picture: Picture, blur: Blur, filters: NDArray, penalty: float, settings: Settings) -> str | None:
-    """A reason why the blur cannot be the picture's, with a trial on crops of its mean channel."""
-    begin = working_time()
-    bank = filters.mean(axis=1, keepdims=True)
-    rough = replace(settings, tol=max(settings.tol, 0.4), debias=False, progress=None)
-
-    def trial(plane: NDArray) -> NDArray:
-        seen = Damaged([plane[None]], [np.ones((1, *plane.shape))], blur)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return sharpen(seen, bank, penalty, penalty / TUNING.per_sigma, rough, polish=False).signals[0][0]
-
-    reason = misfit(picture.mean(), blur, trial)
-    log.debug("blur of %s checked in %.2f s: %s", blur.kernel.shape, working_time() - begin, reason or "it fits")
-    return reason
-
-
 class Area:
     """An area that holds every plain filter of codes whose blurred filters touch seen samples, and its Fourier transform.
 
@@ -230,58 +222,55 @@ class Area:
     ----------
     space : (height, width)
         Of the area; codes with boundary "valid" on it have the indices of codes of blurred filters.
-    box : slices
+    seen : slices
         Where the seen samples lie on the area.
     shape : (height, width)
-        Of the Fourier transforms: no seen sample meets the other side of the area.
-    response, power : (height, width // 2 + 1) float32 arrays
+        Of the Fourier transforms, which begin with the area: no seen sample meets the other side.
+    response, power : (height, width // 2 + 1) arrays
         ĥ and |ĥ|².
     """
 
     def __init__(self, blur: Blur, shape: tuple[int, ...], size: tuple[int, ...], settings: Settings) -> None:
-        seen = Geometry(shape, blur.extended(size), 1, settings.boundary)
-        self.space = tuple(g + f - 1 for g, f in zip(seen.grid, size, strict=True))
-        firsts = [offset - c for offset, c in zip(seen.offset, blur.centre, strict=True)]
-        self.box = (slice(None), *(slice(first, first + n) for first, n in zip(firsts, shape, strict=True)))
+        self.space, box = plain_area(blur, shape, size, settings.boundary)
+        self.seen = (slice(None), *box)
         self.workers = settings.n_jobs
-        ends = zip(self.space, blur.kernel.shape, self.box[1:], strict=True)
         self.shape = tuple(
-            scipy.fft.next_fast_len(max(n + max(k - 1 - b.start, 0), b.stop + k - 1), real=True) for n, k, b in ends
+            scipy.fft.next_fast_len(max(n + max(k - 1 - b.start, 0), b.stop + k - 1), real=True)
+            for n, k, b in zip(self.space, blur.kernel.shape, box, strict=True)
         )
-        kernel = np.zeros(self.shape, np.float32)
-        kernel[: blur.kernel.shape[0], : blur.kernel.shape[1]] = blur.kernel
-        self.response = scipy.fft.rfft2(np.roll(kernel, [-c for c in blur.centre], (0, 1)))
+        kernel = self.widened(blur.kernel[None], (slice(None), *map(slice, blur.kernel.shape)))
+        self.response = self.spectrum(np.roll(kernel, [-c for c in blur.centre], (1, 2)))
         self.power = np.abs(self.response) ** 2
 
-    def spectrum(self, x: NDArray) -> NDArray:
-        return scipy.fft.rfft2(x, self.shape, workers=self.workers)
+    def widened(self, x: NDArray, box: tuple[slice, ...]) -> NDArray:
+        """Samples (channels, height, width) in a box of the transforms' shape, zero around it."""
+        wide = np.zeros((len(x), *self.shape), np.float32)
+        wide[box] = x
+        return wide
 
-    def samples(self, spectrum: NDArray) -> NDArray:
-        """All samples of a spectrum, those beyond the area too."""
-        return scipy.fft.irfft2(spectrum, self.shape, workers=self.workers)
+    def spectrum(self, x: NDArray) -> NDArray:
+        return scipy.fft.rfft2(x, workers=self.workers)
+
+    def filtered(self, x: NDArray, response: NDArray) -> NDArray:
+        """Samples (channels, *shape) times a response in Fourier space."""
+        return scipy.fft.irfft2(self.spectrum(x) * response, self.shape, workers=self.workers)
 
     def apply(self, x: NDArray) -> NDArray:
-        """Samples that would be seen of x (channels, *space)."""
-        return self.samples(self.spectrum(x) * self.response)[self.box]
+        """Samples that would be seen of x (channels, *shape)."""
+        return self.filtered(x, self.response)[self.seen]
 
     def adjoint(self, y: NDArray) -> NDArray:
         """The transpose of `apply`."""
-        wide = np.zeros((len(y), *self.space), np.float32)
-        wide[self.box] = y
-        return self._cut(self.samples(self.spectrum(wide) * np.conj(self.response)))
-
-    def _cut(self, x: NDArray) -> NDArray:
-        return x[:, : self.space[0], : self.space[1]]
+        return self.filtered(self.widened(y, self.seen), np.conj(self.response))
 
     def nearest(
         self, detail: NDArray, weights: NDArray, x: NDArray, target: NDArray, rho: float, steps: int
     ) -> NDArray:
-        """The x (channels, *space) of least ½ Σ w (y − h∗x)² + ½ ρ ‖x − target‖², by conjugate gradients from some x."""
-        inverse = 1 / (self.power + np.float32(rho))
+        """The x (channels, *shape) of least ½ Σ w (y − h∗x)² + ½ ρ ‖x − target‖², by conjugate gradients from some x."""
         residual = self.adjoint(weights * (detail - self.apply(x))) + rho * (target - x)
         direction, size = np.zeros_like(x), np.inf
         for _ in range(steps):
-            step = self._cut(self.samples(self.spectrum(residual) * inverse))
+            step = self.filtered(residual, 1 / (self.power + np.float32(rho)))
             size, previous = float(np.vdot(residual, step)), size
             direction = step + np.float32(size / previous) * direction
             image = self.adjoint(weights * self.apply(direction)) + rho * direction
@@ -293,22 +282,16 @@ class Area:
             residual -= length * image
         return x
 
-    def wiener(self, signal: NDArray, weights: NDArray, noise: float | NDArray) -> NDArray:
-        """The spectrum of a signal (channels, height, width) without the blur, for noise of that power over the signal's.
+    def wiener(self, left: NDArray, noise: float | NDArray) -> NDArray:
+        """Seen samples (channels, height, width) without the blur, for noise of that power over the signal's."""
+        inverse = np.conj(self.response) / (self.power + noise)
+        return self.filtered(self.widened(left, self.seen), inverse)[self.seen].astype(np.float64)
 
-        Every pass fills in what was not seen from the one before; the first sees zero there.
-        """
-        inverse = (np.conj(self.response) / (self.power + noise)).astype(np.complex64)
-        spectrum = np.zeros((len(signal), *self.response.shape), np.complex64)
-        for _ in range(3):
-            seen = self.samples(spectrum * self.response)
-            seen[self.box] = np.where(weights > 0, signal, seen[self.box])
-            spectrum = self.spectrum(seen) * inverse
-        return spectrum
-
-    def picture(self, spectrum: NDArray) -> NDArray:
-        """Samples of a spectrum on the seen grid, float64."""
-        return self.samples(spectrum)[self.box].astype(np.float64)
+    def synthesise(self, codes: SparseCodes, filters: NDArray) -> NDArray:
+        """The detail (channels, *shape) that codes make without the blur."""
+        operator = convolution(filters, (filters.shape[1], *self.space), "valid")
+        box = (slice(None), *map(slice, self.space))
+        return self.widened(operator.synthesise(codes.indices[0], codes.values[0]), box)
 
 
 def code_in_turns(
@@ -318,66 +301,50 @@ def code_in_turns(
 
     The objective and the gap are those of the last turn's coding.
     """
-    synthesis = convolution(filters, (len(detail), *area.space), "valid")
-    fit = x = np.zeros((len(detail), *area.space), np.float32)
-    turns = TUNING.turns
-    result: Result | None = None
+    fit = x = np.zeros((len(detail), *area.shape), np.float32)
+    turns, result = TUNING.turns, None
     for i, rho in enumerate(np.geomspace(*TUNING.coupling, turns).tolist()):
         x = area.nearest(detail, weights, x, fit, rho, 2 if i else 8)
-        price = penalty * TUNING.first_penalty ** (1 - i / (turns - 1))
+        price = penalty * TUNING.first_penalty ** (1 - i / (turns - 1)) / rho
         own = replace(settings, boundary="valid", progress=share_of(settings.progress, i / turns, (i + 1) / turns))
         start = None if result is None else result.codes
-        result = encode_details([x], None, filters, price / rho, own, start, cells=(2,), inner=0.9)
-        fit = synthesis.synthesise(result.codes.indices[0], result.codes.values[0])
+        inner = x[:, : area.space[0], : area.space[1]]
+        result = encode_details([inner], None, filters, price, own, start, inner=0.9, max_iter=TUNING.rounds)
+        fit = area.synthesise(result.codes, filters)
     assert result is not None, "there is at least one turn"
     return result
 
 
-def sharpen(
-    damaged: Damaged, filters: NDArray, penalty: float, level: float, settings: Settings, *, polish: bool = True
-) -> Recovered:
+def sharpen(damaged: Damaged, filters: NDArray, penalty: float, level: float, settings: Settings) -> Recovered:
     """Undo the blur of signals: luminance and perhaps two colour differences, or one signal of all channels.
 
-    Only the first signal is coded. `level` is the deviation of the noise; without `polish` what the codes of luminance leave
-    is left.
+    Only the first signal is coded. `level` is the deviation of the noise.
     """
     first = Damaged(damaged.signals[:1], damaged.weights[:1], damaged.blur)
-    signal, weights = first.signals[0], first.weights[0]
-    area = Area(damaged.blur, signal.shape[1:], filters.shape[2:], settings)
+    area = Area(damaged.blur, first.signals[0].shape[1:], filters.shape[2:], settings)
     smooth = separate(damaged, settings)
-    detail = detail_of(signal, weights, smooth[0])
-    result = code_in_turns(area, detail, weights.astype(np.float32), filters, penalty, settings)
+    detail, *others = damaged.details(smooth)
+    weights = first.weights[0].astype(np.float32)
+    result = code_in_turns(area, detail, weights, filters, penalty, settings)
     warn_unless_converged(result)
     codes = refit(first, smooth[:1], filters, result.codes, settings) if settings.debias else result.codes
-    sharp, seen = _synthesised(codes, filters, first, settings)
-    signals = [smooth[0].sharp + sharp]
-    if polish:
-        # Detail that the codes missed, taken where they found detail too.
-        noise = max(level, penalty) ** 2
-        power = _nearby(sharp**2)
-        missed = TUNING.missed * float(np.mean(power))
-        left = area.wiener(signal - smooth[0].seen - seen, weights, max(0.05, noise / max(missed, 1e-12)))
-        signals[0] += area.picture(left) * power / (power + noise / TUNING.missed)
-    for signal, weights, part in zip(damaged.signals[1:], damaged.weights[1:], smooth[1:], strict=True):
+    fit = area.synthesise(codes, filters)
+    sharp, seen = fit[area.seen].astype(np.float64), area.apply(fit)
+    # Detail that the codes missed.
+    missed = TUNING.missed * float(np.mean(sharp**2))
+    noise = max(0.05, max(level, penalty) ** 2 / max(missed, 1e-12))
+    reach = (0, TUNING.reach, TUNING.reach)
+    signals = [smooth[0].sharp + sharp + area.wiener(np.where(weights > 0, detail - seen, 0.0), noise)]
+    for detail, weights, part in zip(others, damaged.weights[1:], smooth[1:], strict=True):
         # Colour over luminance in the neighbourhood of every sample, by least squares, drawn to zero where both are noise.
-        product, square = (np.where(weights > 0, x * seen, 0.0) for x in (signal - part.seen, seen))
-        slope = _nearby(product) / (_nearby(square) + level**2 + 1e-12)
-        left = np.where(weights > 0, signal - part.seen - slope * seen, 0.0)
-        rest = area.picture(area.wiener(left, weights, _colour_noise(area, left, weights, level)))
-        signals.append(part.sharp + slope * sharp + rest)
+        product, square = (
+            scipy.ndimage.gaussian_filter(np.where(weights > 0, x * seen, 0.0), reach, mode="constant")
+            for x in (detail, seen)
+        )
+        slope = product / (square + level**2 + 1e-12)
+        left = np.where(weights > 0, detail - slope * seen, 0.0)
+        signals.append(part.sharp + slope * sharp + area.wiener(left, _colour_noise(area, left, weights, level)))
     return Recovered(signals, [part.sharp for part in smooth], max(part.unsettled for part in smooth), codes, result)
-
-
-def _synthesised(codes: SparseCodes, filters: NDArray, damaged: Damaged, settings: Settings) -> tuple[NDArray, NDArray]:
-    """The detail that codes make, as it is and as it was seen through the blur; both (channels, height, width)."""
-    shape = damaged.signals[0].shape
-    blurred = convolution(damaged.blur.filters(filters), shape, settings.boundary)
-    sharp = synthesise(codes, filters, [shape], damaged.blur, settings.boundary)[0]
-    return sharp, blurred.synthesise(codes.indices[0], codes.values[0]).astype(np.float64)
-
-
-def _nearby(x: NDArray) -> NDArray:
-    return scipy.ndimage.gaussian_filter(x, (0, TUNING.reach, TUNING.reach), mode="constant")
 
 
 def _colour_noise(area: Area, left: NDArray, weights: NDArray, level: float) -> NDArray:

@@ -21,17 +21,18 @@ from pointillist.problem import Geometry
 from pointillist.restore.blur import NO_BLUR
 from pointillist.restore.engine import (
     Damaged,
+    Penalty,
     Recovered,
     Settings,
     check_settings,
     choose_filters,
-    detail_of,
+    choose_penalty,
+    contrast,
     encode_details,
     refit,
     separate,
     synthesise,
 )
-from pointillist.restore.penalties import Penalty, choose_penalty, contrast
 from pointillist.restore.picture import Picture, Progress
 from pointillist.restore.subject import answer, open_subject
 from pointillist.solvers.encoding import warn_unless_converged
@@ -146,7 +147,7 @@ def _recovered(damaged: Damaged, places: Places, filters: NDArray, penalty: floa
     """Recover one mosaic: its detail is coded as a picture of half the size, with filters for each phase of the pattern."""
     smooth = separate(damaged, settings)
     signal, weights = damaged.signals[0], damaged.weights[0]
-    detail, seen = (gathered(x, places) for x in (detail_of(signal, weights, smooth[0]), weights.astype(np.float32)))
+    detail, seen = (gathered(x, places) for x in (damaged.details(smooth)[0], weights.astype(np.float32)))
     phases = phase_filters(filters, places)
     result = encode_details([detail], None if np.all(seen == 1) else [seen], phases, penalty, settings)
     warn_unless_converged(result)

@@ -13,17 +13,19 @@ from pointillist.kernels.compiling import working_time
 from pointillist.restore.blur import NO_BLUR
 from pointillist.restore.engine import (
     Damaged,
+    Penalty,
     Recovered,
     Settings,
     check_settings,
     choose_filters,
+    choose_penalty,
     code,
+    parse_penalty,
     recover,
     separate,
     synthesise,
 )
 from pointillist.restore.inpainting import Coding, fill_channels, filling_details
-from pointillist.restore.penalties import Penalty, choose_penalty, parse_penalty
 from pointillist.restore.picture import (
     Box,
     Canvas,

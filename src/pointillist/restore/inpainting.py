@@ -17,14 +17,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from pointillist.kernels.compiling import working_time
 from pointillist.parallel import parallel
-from pointillist.restore.engine import Damaged, Recovered, Settings, check_settings, choose_filters, recover
-from pointillist.restore.penalties import (
+from pointillist.restore.engine import (
+    Damaged,
     Penalty,
+    Recovered,
+    Settings,
     Trial,
+    check_settings,
+    choose_filters,
     choose_penalty,
     contrast,
     parse_penalty,
     predicted_penalty,
+    recover,
     trial_of,
 )
 from pointillist.restore.picture import (
@@ -267,11 +272,11 @@ class Coding:
 
 def _trust(trial: Trial, filters: NDArray, penalty: float, settings: Settings) -> float:
     """Weight of codes, from 0 to 1, in the mixture with what neighbours predict that comes nearest to hidden pixels."""
-    fitted = recover(trial.left, filters, penalty, settings, trial.smooth).signals
+    fitted = recover(trial.crops, filters, penalty, settings).signals
 
     def work(i: int) -> tuple[float, float]:
         truth, guess = np.mean(trial.crops.signals[i], axis=0), np.mean(fitted[i], axis=0)
-        known: NDArray = np.all(trial.left.weights[i] > 0, axis=0)
+        known: NDArray = np.all(trial.crops.weights[i] > 0, axis=0)
         wanted: NDArray = np.any(trial.hidden[i], axis=0)
         full = np.array(np.where(known, truth, guess))
         made = predicted(full[None], wanted, known, full, scattered=True)[0][0]
@@ -293,9 +298,9 @@ class Coder:
     settings: Settings
     coded: dict[tuple[int, int], Recovered] = field(default_factory=dict)
 
-    def recovered(self, picture: Picture, box: Box, n_jobs: int, min_iter: int = 0) -> NDArray:
+    def recovered(self, picture: Picture, box: Box, n_jobs: int) -> NDArray:
         """A box of the picture as smooth part and codes make it: planes (channels, height, width)."""
-        settings = replace(self.settings, n_jobs=n_jobs, min_iter=min_iter)
+        settings = replace(self.settings, n_jobs=n_jobs)
         recovered = recover(Damaged(*picture.signals(self.filters.shape[1])), self.filters, self.penalty, settings)
         self.coded[box[0].start, box[1].start] = recovered
         return picture.gather(recovered.signals)
@@ -305,8 +310,7 @@ class Coder:
         if self.filters.shape[1] != len(planes):
             planes = np.mean(planes, axis=0, keepdims=True)
         picture = Picture(planes, np.broadcast_to(seen, planes.shape).astype(np.float64), 1.0)
-        # Without codes the gap may be small enough already.
-        return np.mean(self.recovered(picture, box, n_jobs, min_iter=1), axis=0)
+        return np.mean(self.recovered(picture, box, n_jobs), axis=0)
 
 
 def fill_channels(

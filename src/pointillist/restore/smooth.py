@@ -96,7 +96,7 @@ def smooth_part(
 
     known = np.where(weights > 0, signal, 0.0).astype(np.float32)
     ends = [(k - 1 - c, c) for k, c in zip(blur.kernel.shape, blur.centre, strict=True)]
-    x = np.pad(without_holes(known, weights > 0) / np.float32(blur.gain), [(0, 0), *ends], mode="edge")
+    x = np.pad(without_holes(known, weights > 0), [(0, 0), *ends], mode="edge")
     unseen = None
     if np.any(weights == 0):
         unseen = (blur.adjoint((weights > 0).astype(np.float32)) < 1e-3).astype(np.float32)

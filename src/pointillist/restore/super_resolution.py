@@ -10,8 +10,18 @@ from numpy.typing import ArrayLike, NDArray
 from pointillist.kernels.compiling import working_time
 from pointillist.reprs import shown
 from pointillist.restore.blur import Blur
-from pointillist.restore.engine import Damaged, Recovered, Settings, check_settings, choose_filters, recover
-from pointillist.restore.penalties import Penalty, choose_penalty, contrast, parse_penalty
+from pointillist.restore.engine import (
+    Damaged,
+    Penalty,
+    Recovered,
+    Settings,
+    check_settings,
+    choose_filters,
+    choose_penalty,
+    contrast,
+    parse_penalty,
+    recover,
+)
 from pointillist.restore.picture import ChannelAxis, Picture, Progress, check_size
 from pointillist.restore.subject import answer, open_subject
 from pointillist.validation import as_numbers, check_arguments, is_integer
