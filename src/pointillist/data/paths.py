@@ -115,9 +115,8 @@ def files_of(
 def _in_folder(folder: Path, suffixes: frozenset[str], recursive: bool | None, remedy: str) -> Found:
     walk = _walk(folder)
     visible = next(walk)
-    here = [file for file in visible if file.suffix.lower() in suffixes]
     below = () if recursive is False else islice(chain.from_iterable(walk), None if recursive else _LOOKED_AT)
-    deeper = [file for file in below if file.suffix.lower() in suffixes]
+    here, deeper = ([file for file in files if file.suffix.lower() in suffixes] for files in (visible, below))
     unread = f"{len(deeper):,} more in subfolders not read; {remedy} reads them too"
     if not here and not (recursive and deeper):
         where = f"; {unread}" if deeper else ""
@@ -125,8 +124,6 @@ def _in_folder(folder: Path, suffixes: frozenset[str], recursive: bool | None, r
         if tables and ".npy" in suffixes:
             where += f"; its tables are read if they are named: '{folder}/*{tables[0]}'"
         raise ValueError(f"folder {folder} holds no files to read: expected {', '.join(sorted(suffixes))}{where}")
-    if len(here) < len(visible):
-        logger.info("%s: %d files of other kinds are left out", folder, len(visible) - len(here))
     if deeper and recursive is None:
         logger.warning("%s: %s", folder, unread)
     files = sorted([*here, *(deeper if recursive else [])], key=_natural)

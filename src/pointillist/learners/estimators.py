@@ -32,7 +32,6 @@ from pointillist.data.sources import (
     Stream,
     UnreadBatch,
     as_source,
-    make_stream,
     read_batch,
 )
 from pointillist.data.sources.base import Cache
@@ -808,7 +807,7 @@ class Feed:
 
     Attributes
     ----------
-    stream : Stream or IteratorStream
+    stream : Stream
         Which signals make up which batch, and how far the run is.
     whole : Batch or None
         All signals, where they are arrays.
@@ -840,7 +839,7 @@ class Feed:
             settings |= {"least": step.box, "on_error": on_error}
         if n_epochs is None:
             n_epochs = 1 if isinstance(source, IteratorSource) else default_passes(len(source), batch_size)
-        self.stream = make_stream(source, batch_size=batch_size, n_epochs=n_epochs, **settings)
+        self.stream = Stream(source, batch_size=batch_size, n_epochs=n_epochs, **settings)
         if self.whole is not None:
             note_skipped(self.stream.skipped, self.whole.skipped)
 
@@ -848,7 +847,6 @@ class Feed:
         if self.whole is None:
             yield from map(self._step.check, self.stream)
             return
-        assert isinstance(self.stream, Stream)
         for unread in self.stream.unread():
             self.stream.hand_out(unread, ReadBatch([], []))
             yield self.whole.take(unread.indices)
@@ -860,13 +858,13 @@ class Feed:
     @property
     def elsewhere(self) -> Stream | None:
         """The stream, where workers of a cluster can read its batches themselves; None otherwise."""
-        return self.stream if self.whole is None and isinstance(self.stream, Stream) else None
+        return None if self.whole is not None or isinstance(self.stream.source, IteratorSource) else self.stream
 
     def patches(self) -> Sequence[NDArray] | None:
         """The signals that first filters can be drawn from; None for an iterator."""
         if self.whole is not None:
             return self.whole.signals
-        return _Readable(self.stream, self._step) if isinstance(self.stream, Stream) else None
+        return None if isinstance(self.stream.source, IteratorSource) else _Readable(self.stream, self._step)
 
 
 class _Readable(Sequence[NDArray]):

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from pointillist.data.sources import ArraySource, IteratorSource, ReadBatch, Stream, as_source, make_stream, read_batch
+from pointillist.data.sources import ArraySource, IteratorSource, ReadBatch, Stream, as_source, read_batch
 from pointillist.errors import UnreadableFileError
 from pointillist.sampling import generator
 
@@ -16,8 +16,6 @@ SIGNALS = np.random.default_rng(0).standard_normal((13, 6, 5))
 
 class Moody:
     """A source whose items are their own numbers; some are damaged. It knows what is being read and what is out."""
-
-    exact = True
 
     def __init__(self, count, damaged=()):
         self.count, self.damaged = count, set(damaged)
@@ -157,9 +155,9 @@ def test_batches_are_read_elsewhere_and_handed_out_here():
 def test_settings_are_checked(settings, message):
     for source in (ArraySource(SIGNALS), IteratorSource([SIGNALS[0]])):
         with pytest.raises(ValueError, match=message):
-            make_stream(source, **settings)
+            Stream(source, **settings)
     with pytest.raises(ValueError, match="empty"):
-        make_stream(ArraySource([]))
+        Stream(ArraySource([]))
 
 
 class Loader:
@@ -186,21 +184,20 @@ class Loader:
 
 @pytest.mark.parametrize("prefetch", [0, 2])
 def test_iterators_and_loaders_come_in_our_batches(prefetch):
-    once = make_stream(as_source(signal for signal in SIGNALS), batch_size=5, prefetch=prefetch)
+    once = Stream(as_source(signal for signal in SIGNALS), batch_size=5, prefetch=prefetch)
     np.testing.assert_array_equal(np.concatenate(list(once)), SIGNALS)
-    loader = make_stream(as_source(Loader()), batch_size=6, n_epochs=2, prefetch=prefetch)
+    loader = Stream(as_source(Loader()), batch_size=6, n_epochs=2, prefetch=prefetch)
     batches = list(loader)
     assert [len(batch) for batch in batches] == [6, 6, 1, 6, 6, 1]
     np.testing.assert_array_equal(np.concatenate(batches[3:]), SIGNALS)
-    assert not loader.exact
 
 
 def test_iterators_resume_by_counting_and_say_so(caplog):
-    first = make_stream(as_source(Loader()), batch_size=3)
+    first = Stream(as_source(Loader()), batch_size=3)
     batches = iter(first)
     next(batches)
     next(batches)
-    second = make_stream(as_source(Loader()), batch_size=3)
+    second = Stream(as_source(Loader()), batch_size=3)
     with caplog.at_level(logging.WARNING):
         second.go_to(first.place())
     assert "cannot be resumed exactly" in caplog.text
@@ -209,10 +206,10 @@ def test_iterators_resume_by_counting_and_say_so(caplog):
 
 def test_what_comes_once_does_not_come_twice():
     with pytest.raises(ValueError, match="n_epochs must be 1"):
-        make_stream(as_source(iter(SIGNALS)), n_epochs=2)
+        Stream(as_source(iter(SIGNALS)), n_epochs=2)
 
 
 def test_useless_signals_of_an_iterator_are_left_out():
-    stream = make_stream(as_source(iter([SIGNALS[0], np.ones((6, 5)), SIGNALS[1]])), on_error="skip")
+    stream = Stream(as_source(iter([SIGNALS[0], np.ones((6, 5)), SIGNALS[1]])), on_error="skip")
     assert len(list(stream)) == 2
     assert sum(stream.skipped.values()) == 1

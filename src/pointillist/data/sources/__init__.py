@@ -19,11 +19,9 @@ from pointillist.data.sources.opening import open_source
 from pointillist.data.sources.stacks import NpySource, TiffSource
 from pointillist.data.sources.stream import (
     IteratorSource,
-    IteratorStream,
     ReadBatch,
     Stream,
     UnreadBatch,
-    make_stream,
     read_batch,
 )
 from pointillist.data.sources.tables import TableSource

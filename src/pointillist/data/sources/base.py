@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,7 +49,6 @@ class Source(Protocol):
     --------
     >>> import numpy as np, pointillist as pt
     >>> class Noise:
-    ...     exact = True
     ...     def __len__(self):
     ...         return 6
     ...     def read(self, index, epoch=0):
@@ -64,10 +63,6 @@ class Source(Protocol):
     6
     """
 
-    @property
-    def exact(self) -> bool:
-        """True if an index gives the same signal every time, so that a run can be resumed to the bit."""
-
     @abstractmethod
     def __len__(self) -> int:
         """Return the number of signals in one pass."""
@@ -76,7 +71,8 @@ class Source(Protocol):
     def read(self, index: int, epoch: int = 0) -> NDArray:
         """Return signal `index` of pass `epoch`, ([channels,] *space); called from several threads.
 
-        Only random crops are other ones in every pass. Raises `UnreadableFileError` for an item that is damaged or useless.
+        A run can be resumed to the bit if an index and a pass give the same signal every time. Only random crops are other
+        ones in every pass. Raises `UnreadableFileError` for an item that is damaged or useless.
         """
 
     @abstractmethod
@@ -91,7 +87,6 @@ class Source(Protocol):
 class StoredSource(Source):
     """A source whose signals have shapes that can be looked up and windows that can be read, as crops and plans need it."""
 
-    exact: ClassVar[bool] = True
     windowed: bool = False
     """True if `window` reads less than the whole signal."""
 
@@ -411,10 +406,6 @@ class DerivedSource(Source):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.source!r})"
-
-    @property
-    def exact(self) -> bool:
-        return self.source.exact
 
     def __len__(self) -> int:
         return len(self.source)

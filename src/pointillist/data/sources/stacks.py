@@ -52,7 +52,6 @@ class StackedSource(StoredSource):
         self._channel_axis = None if channel_axis is None else int(channel_axis) % axes
         self._label = f"{self.path}::{self.inside}" if self.inside else str(self.path)
         self._opened: Any = None
-        self._lock = threading.Lock()
         with damage_named(self._label):
             array = self._array()
             self._stored_shape = shape = tuple(map(operator.index, array.shape))
@@ -78,10 +77,9 @@ class StackedSource(StoredSource):
         """Open the array; errors of any kind mean that the file is damaged."""
 
     def _array(self) -> Any:
-        with self._lock:
-            if self._opened is None:
-                self._opened = self._open()
-            return self._opened
+        if self._opened is None:
+            self._opened = self._open()
+        return self._opened
 
     def _files(self) -> Iterable[Path]:
         return [self.path]
@@ -94,10 +92,7 @@ class StackedSource(StoredSource):
         return f"{type(self).__name__}({self._count} signals of {sizes(self._shape)} in {self._label})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_opened": None, "_lock": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=threading.Lock())
+        return {**self.__dict__, "_opened": None}
 
     def __len__(self) -> int:
         return self._count

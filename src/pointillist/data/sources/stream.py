@@ -1,14 +1,13 @@
 """Batches of a source or an iterator: the order of every pass, reading ahead, and a place that can be taken up again."""
 
 import logging
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from itertools import chain, islice, repeat
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,131 +101,6 @@ def _ahead(jobs: Iterator[Callable[[], Job]], prefetch: int, threads: int) -> It
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-@dataclass(eq=False)
-class BatchStream(ABC):
-    """Batches of signals, pass after pass, read ahead in background threads, and a place as of the last one handed out.
-
-    A signal that cannot be used leaves its batch smaller; a batch of which nothing is left is passed over.
-
-    Parameters
-    ----------
-    source : Source or IteratorSource
-    batch_size : int
-        Signals in a batch.
-    n_epochs : int
-        Passes over all signals.
-    on_error : {"raise", "skip"}
-        Whether a damaged or useless signal raises `UnreadableFileError` or is left out, with one warning in the log.
-    least : callable, optional
-        Gives the size of the filters for a signal; a smaller one is useless.
-    prefetch : int
-        Batches to read ahead, which bounds the memory that this takes; 0 reads nothing ahead.
-    """
-
-    source: Any
-    _: KW_ONLY
-    batch_size: int = 1
-    n_epochs: int = 1
-    on_error: OnError = "raise"
-    least: Least | None = None
-    prefetch: int = 2
-
-    def __post_init__(self) -> None:
-        check_arguments(on_error=self.on_error)
-        self.skipped: dict[str, int] = {}
-        self._epoch, self._offset = 0, 0
-        self._begun: Iterator[Read] | None = None
-
-    def place(self) -> dict[str, Any]:
-        """Place of the stream as of the last batch handed out: what JSON can hold, small whatever the source."""
-        return {"epoch": self._epoch, "offset": self._offset, "skipped": dict(self.skipped)}
-
-    def go_to(self, place: dict[str, Any]) -> None:
-        """Go on from a `place` that was taken before."""
-        self._epoch, self._offset = int(place["epoch"]), int(place["offset"])
-        self.skipped = dict(place["skipped"])
-
-    def first(self) -> list[NDArray]:
-        """Signals of the first batch to come that has any; it comes again when the stream is iterated over, read once."""
-        batches, looked_at = self._batches(), []
-        for place, read in batches:
-            looked_at.append((place, read))
-            if read.signals:
-                self._begun = chain(looked_at, batches)
-                return read.signals
-        raise nothing_usable(reason for _, read in looked_at for reason in read.skipped)
-
-    def __iter__(self) -> Iterator[list[NDArray]]:
-        """Batches of signals as the source gives them, from the place on."""
-        batches, self._begun = self._begun or self._batches(), None
-        for place, read in batches:
-            self._epoch, self._offset = place
-            note_skipped(self.skipped, read.skipped)
-            if read.signals:
-                yield read.signals
-
-    @abstractmethod
-    def _batches(self) -> Iterator[Read]:
-        """Batches from the place on, with the places behind them."""
-
-
-@dataclass(eq=False)
-class Stream(BatchStream):
-    """Batches of a source. Which signals make up one depends on the seed, the epoch and the batch size only.
-
-    Parameters
-    ----------
-    source : Source
-    batch_size, n_epochs, on_error, least, prefetch
-        As in `BatchStream`.
-    shuffle : bool
-        Whether every pass has its own random order.
-    seed : int
-        Decides these orders.
-    threads : int
-        Threads that read.
-    """
-
-    shuffle: bool = True
-    seed: int = 0
-    threads: int = 2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if len(self.source) == 0:
-            raise ValueError("the source is empty: give at least one signal")
-
-    @property
-    def exact(self) -> bool:
-        """True if a stream that is taken up again goes on with the same signals."""
-        return self.source.exact
-
-    def unread(self) -> Iterator[UnreadBatch]:
-        """Yield the batches to come, unread; whoever reads one calls `hand_out` for it."""
-        self._begun = None
-        offset, count = self._offset, len(self.source)
-        for epoch in range(self._epoch, self.n_epochs):
-            order = generator(self.seed, epoch, 2).permutation(count) if self.shuffle else np.arange(count)
-            for first in range(offset, count, self.batch_size):
-                yield UnreadBatch(epoch, first, tuple(order[first : first + self.batch_size].tolist()))
-            offset = 0
-
-    def hand_out(self, unread: UnreadBatch, read: ReadBatch) -> None:
-        """Note that a batch is in the learner's hands, and warn of what was left out for the first time."""
-        note_skipped(self.skipped, read.skipped)
-        self._epoch, self._offset = self._behind(unread)
-
-    def _behind(self, unread: UnreadBatch) -> tuple[int, int]:
-        end = unread.offset + len(unread.indices)
-        return (unread.epoch, end) if end < len(self.source) else (unread.epoch + 1, 0)
-
-    def _batches(self) -> Iterator[Read]:
-        return _ahead((partial(self._read, unread) for unread in self.unread()), self.prefetch, self.threads)
-
-    def _read(self, unread: UnreadBatch) -> Read:
-        return self._behind(unread), read_batch(self.source, unread, self.least, self.on_error)
-
-
 class IteratorSource:
     """Signals in the order in which an iterable gives them.
 
@@ -247,8 +121,6 @@ class IteratorSource:
     >>> model.n_seen_
     6
     """
-
-    exact: ClassVar[bool] = False
 
     def __init__(self, iterable: Iterable[Any], *, batched: bool | None = None) -> None:
         check_arguments(batched=batched)
@@ -279,36 +151,119 @@ class IteratorSource:
 
 
 @dataclass(eq=False)
-class IteratorStream(BatchStream):
-    """Batches of an `IteratorSource`: a `Stream` without an order of its own.
+class Stream:
+    """Batches of signals, pass after pass, read ahead in background threads, and a place as of the last one handed out.
 
-    Its place counts the signals that were handed out. Taken up again, it passes over as many of the iterator, and warns that
-    these need not be the ones that were learned from. The batches of the iterator itself, if any, do not matter.
+    Which signals of a source make up a batch depends on the seed, the epoch and the batch size only; an iterator has its own
+    order, and its own batches, if any, do not matter. A signal that cannot be used leaves its batch smaller; a batch of
+    which nothing is left is passed over.
 
     Parameters
     ----------
-    source : IteratorSource
-    batch_size, n_epochs, on_error, least, prefetch
-        As in `BatchStream`.
+    source : Source or IteratorSource
+    batch_size : int
+        Signals in a batch.
+    n_epochs : int
+        Passes over all signals.
+    on_error : {"raise", "skip"}
+        Whether a damaged or useless signal raises `UnreadableFileError` or is left out, with one warning in the log.
+    least : callable, optional
+        Gives the size of the filters for a signal; a smaller one is useless.
+    prefetch : int
+        Batches to read ahead, which bounds the memory that this takes; 0 reads nothing ahead.
+    shuffle : bool
+        Whether every pass over a source has its own random order.
+    seed : int
+        Decides these orders.
+    threads : int
+        Threads that read from a source.
     """
 
-    exact: ClassVar[bool] = False
+    source: Any
+    _: KW_ONLY
+    batch_size: int = 1
+    n_epochs: int = 1
+    on_error: OnError = "raise"
+    least: Least | None = None
+    prefetch: int = 2
+    shuffle: bool = True
+    seed: int = 0
+    threads: int = 2
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.n_epochs > 1 and self.source.once:
+        check_arguments(on_error=self.on_error)
+        if not isinstance(self.source, IteratorSource):
+            if len(self.source) == 0:
+                raise ValueError("the source is empty: give at least one signal")
+        elif self.n_epochs > 1 and self.source.once:
             raise ValueError(f"n_epochs must be 1 for signals that come only once, got {self.n_epochs}")
+        self.skipped: dict[str, int] = {}
+        self._epoch, self._offset = 0, 0
+        self._begun: Iterator[Read] | None = None
+
+    def place(self) -> dict[str, Any]:
+        """Place of the stream as of the last batch handed out: what JSON can hold, small whatever the source."""
+        return {"epoch": self._epoch, "offset": self._offset, "skipped": dict(self.skipped)}
 
     def go_to(self, place: dict[str, Any]) -> None:
-        """Pass over what had been handed out when `place` was taken."""
-        super().go_to(place)
-        if self._epoch or self._offset:
+        """Go on from a `place` that was taken before; as many signals of an iterator are passed over, with a warning."""
+        self._epoch, self._offset = int(place["epoch"]), int(place["offset"])
+        self.skipped = dict(place["skipped"])
+        if isinstance(self.source, IteratorSource) and (self._epoch or self._offset):
             log.warning(
                 "an iterator cannot be resumed exactly: its first %d signals are passed over, whatever they are now",
                 self._offset,
             )
 
+    def unread(self) -> Iterator[UnreadBatch]:
+        """Yield the batches of a source to come, unread; whoever reads one calls `hand_out` for it."""
+        self._begun = None
+        offset, count = self._offset, len(self.source)
+        for epoch in range(self._epoch, self.n_epochs):
+            order = generator(self.seed, epoch, 2).permutation(count) if self.shuffle else np.arange(count)
+            for first in range(offset, count, self.batch_size):
+                yield UnreadBatch(epoch, first, tuple(order[first : first + self.batch_size].tolist()))
+            offset = 0
+
+    def hand_out(self, unread: UnreadBatch, read: ReadBatch) -> None:
+        """Note that a batch is in the learner's hands, and warn of what was left out for the first time."""
+        note_skipped(self.skipped, read.skipped)
+        self._epoch, self._offset = self._behind(unread)
+
+    def _behind(self, unread: UnreadBatch) -> tuple[int, int]:
+        end = unread.offset + len(unread.indices)
+        return (unread.epoch, end) if end < len(self.source) else (unread.epoch + 1, 0)
+
+    def first(self) -> list[NDArray]:
+        """Signals of the first batch to come that has any; it comes again when the stream is iterated over, read once."""
+        batches, looked_at = self._batches(), []
+        for place, read in batches:
+            looked_at.append((place, read))
+            if read.signals:
+                self._begun = chain(looked_at, batches)
+                return read.signals
+        raise nothing_usable(reason for _, read in looked_at for reason in read.skipped)
+
+    def __iter__(self) -> Iterator[list[NDArray]]:
+        """Batches of signals as the source gives them, from the place on."""
+        batches, self._begun = self._begun or self._batches(), None
+        for place, read in batches:
+            self._epoch, self._offset = place
+            note_skipped(self.skipped, read.skipped)
+            if read.signals:
+                yield read.signals
+
     def _batches(self) -> Iterator[Read]:
+        """Batches from the place on, with the places behind them."""
+        if isinstance(self.source, IteratorSource):
+            return self._taken()
+        return _ahead((partial(self._read, unread) for unread in self.unread()), self.prefetch, self.threads)
+
+    def _read(self, unread: UnreadBatch) -> Read:
+        return self._behind(unread), read_batch(self.source, unread, self.least, self.on_error)
+
+    def _taken(self) -> Iterator[Read]:
+        """Batches of an iterator, whose place counts the signals that were handed out."""
         offset = self._offset
         for epoch in range(self._epoch, self.n_epochs):
             signals = islice(iter(self.source), offset, None)
@@ -321,12 +276,3 @@ class IteratorStream(BatchStream):
                 unread = UnreadBatch(epoch, 0, tuple(range(len(items))))
                 yield (epoch, offset), read_batch(taken, unread, self.least, self.on_error)
             offset = 0
-
-
-def make_stream(
-    source: Source | IteratorSource, *, shuffle: bool = True, seed: int = 0, **settings: Any
-) -> Stream | IteratorStream:
-    """The stream of a source; see `Stream` for the settings."""
-    if isinstance(source, IteratorSource):
-        return IteratorStream(source, **settings)
-    return Stream(source, shuffle=shuffle, seed=seed, **settings)

@@ -12,6 +12,7 @@ import re
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from math import prod
 from pathlib import Path
@@ -96,11 +97,6 @@ class TableSource(StackedSource):
         self.inside, self._channels = column, channels
         super().__init__(path, 1, channel_axis=-1 if channels else None)
         self.windowed = self._opened is not None
-        if self.sampling_rate is not None:
-            logger.info("%s: its first column says that a second has %g samples", path, self.sampling_rate)
-        elif self._left_out is not None:
-            called = f", {self._left_out}," if self._left_out else ""
-            logger.warning("%s: its first column%s counts evenly and is left out", path, called)
 
     def _open(self) -> Table:
         return read_table(self.path)
@@ -110,7 +106,7 @@ class TableSource(StackedSource):
         table = self._opened or _RECENT.get((self.path, stamp(self.path)), self._open)
         self._opened = table if table.samples.size >= LARGE else None
         place = _place(self.inside, table)
-        self.names, self.sampling_rate, self._left_out = table.names[place], table.sampling_rate, table.left_out
+        self.names, self.sampling_rate = table.names[place], table.sampling_rate
         samples = table.samples[:, place]
         if self._channels:
             return samples
@@ -186,7 +182,16 @@ def read_table(path: Path) -> Table:
     if not head.timed:
         return Table(samples, head.names, None, None)
     left_out = "".join(head.names[:1])
-    return Table(samples, head.names[1:], _rate(values[:, 0], numbers, head.unit, guessed=not left_out), left_out)
+    rate = _rate(values[:, 0], numbers, head.unit, guessed=not left_out)
+    if rate is None:
+        _warn_once(f"{path}: its first column{left_out and f', {left_out},'} counts evenly and is left out")
+    return Table(samples, head.names[1:], rate, left_out)
+
+
+@cache
+def _warn_once(said: str) -> None:
+    """Warn of what is said of a table, though it may be read again."""
+    logger.warning("%s", said)
 
 
 @dataclass(frozen=True)
@@ -222,7 +227,7 @@ def _head(path: Path) -> _Head:
         raise ValueError("it holds a line of names, but no numbers")
     names = tuple(cell.strip() for cell in rows[0]) if named else ()
     if any(_number_in(name) is not None for name in names):
-        logger.warning("%s: its first line is taken for names of columns: %s", path, ", ".join(names[:20]))
+        _warn_once(f"{path}: its first line is taken for names of columns: {', '.join(names[:20])}")
     columns = len(body[0])
     padded = columns > 1 and not any(row[-1].strip() for row in body) and not any(names[columns - 1 :])
     columns -= padded
