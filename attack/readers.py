@@ -11,9 +11,9 @@ from PIL import Image
 
 import pointillist as pt
 from attack.specimens import COLOUR, SIGNALS, STACK, written_by_runs
+from pointillist import load
 from pointillist.data.photofiles.files import photograph_size
 from pointillist.data.photofiles.photograph import WRITTEN
-from pointillist.learners.persistence import load
 from pointillist.storage import PartFolder
 
 Read = Callable[[Path], Any]

@@ -14,8 +14,8 @@ from typing import Any
 from benchmarks.context import Context
 from benchmarks.measure import apart
 from benchmarks.tables import Findings, Table
+from pointillist import load
 from pointillist.cli.app import run as command
-from pointillist.learners.persistence import load
 
 N_FILTERS, FILTER_SIZE, CROP_SIZE, BATCH_SIZE = 32, 7, 64, 20
 

@@ -26,8 +26,7 @@ from .errors import (
 )
 from .learners import BatchCSC, FilterUpdate, OnlineCSC, Ridge, Robust
 from .learners.checkpoints import Checkpoints
-from .learners.persistence import load, save
-from .learners.pooling import CodePooling
+from .learners.estimators import CodePooling, load, save
 from .metrics import Recovery, psnr, recovery_score
 from .plot.plots import plot_codes, plot_convergence, plot_filters, plot_reconstruction
 from .problem import Problem

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pointillist import load_codes
+from pointillist import load, load_codes
 from pointillist.data import photographs
-from pointillist.learners.persistence import load
 
 
 @pytest.fixture

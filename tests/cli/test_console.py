@@ -10,8 +10,8 @@ import pytest
 from rich.table import Table
 
 import pointillist.cli
+from pointillist import load, save
 from pointillist.cli.console import hide_log, printable, say, show_log, tell, warn
-from pointillist.learners.persistence import load, save
 
 NASTY = "a\x1b[2J\x9b31m\r\x07\u202e\u2066[red]b[/red]:smile:\n\x7f\udcff\U000e0001 "
 SAFE = r"a\u001b[2J\u009b31m\u000d\u0007\u202e\u2066[red]b[/red]:smile:\u000a\u007f\udcff\udb40\udc01 "

@@ -5,8 +5,8 @@ from PIL import Image
 
 import pointillist as pt
 import pointillist.cli
+from pointillist import load
 from pointillist.cli import learn
-from pointillist.learners.persistence import load
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from pointillist import load
 from pointillist.cuda import device as devices
-from pointillist.learners.persistence import load
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")
 

@@ -5,10 +5,9 @@ import pytest
 import tifffile
 from PIL import Image
 
-from pointillist import contrast_normalise, load_signals
+from pointillist import contrast_normalise, load, load_signals
 from pointillist.cli import reading
 from pointillist.data.sources import base, stacks
-from pointillist.learners.persistence import load
 from pointillist.solvers import large_signals
 from pointillist.storage import load_codes, load_codes_metadata
 

@@ -5,8 +5,7 @@ import pytest
 from PIL import Image
 
 import pointillist as pt
-from pointillist import BatchCSC, OnlineCSC, contrast_normalise, load_signals
-from pointillist.learners.persistence import load
+from pointillist import BatchCSC, OnlineCSC, contrast_normalise, load, load_signals
 from pointillist.validation import BOUNDARIES
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import tifffile
 
-from pointillist import OnlineCSC, contrast_normalise, load_image, photographs
-from pointillist.learners.persistence import load
+from pointillist import OnlineCSC, contrast_normalise, load, load_image, photographs
 from pointillist.learners.watching import read_log
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")

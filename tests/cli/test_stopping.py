@@ -9,8 +9,8 @@ import pytest
 from typer.core import TyperCommand
 
 import pointillist as pt
+from pointillist import load
 from pointillist.cli.console import GracefulStop, Progress
-from pointillist.learners.persistence import load
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")
 

@@ -317,12 +317,3 @@ def test_an_iterator_says_that_it_cannot_resume_exactly(signals, path, caplog):
 def test_bad_steps_and_times(path, every):
     with pytest.raises(ValueError, match="every must be"):
         pt.Checkpoints(path, every=every)
-
-
-def test_another_run_to_the_same_file_is_noticed(signals, path, caplog):
-    def other(info):
-        if info["iteration"] == 3:
-            (path.parent / "filters.checkpoint-00000099.safetensors").write_bytes(b"of another run")
-
-    fit(signals, checkpoint=pt.Checkpoints(path, every=1), callbacks=[other])
-    assert caplog.text.count("00000099.safetensors is the checkpoint of another run to the same file") == 1

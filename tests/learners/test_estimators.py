@@ -606,7 +606,7 @@ def test_setting_a_field_replaces_the_object(learner):
         ({"update__zeromean": True}, "update__zeromean does not exist: FilterUpdate has init, "),
         ({"update__zero_mean__alpha": 2.0}, "update__zero_mean__alpha does not exist"),
         ({"update__": 2.0}, "update__ does not exist"),
-        ({"robust__alpha": 2.0}, "robust=None has no fields, so robust__alpha cannot be set"),
+        ({"robust__alpha": 2.0}, "robust__alpha does not exist: robust=None has no fields"),
         ({"robust": pt.Robust(), "robust__beta": 2.0}, "robust__beta does not exist: Robust has"),
         ({"robust": pt.Robust(), "robust__alpha": -1.0}, "alpha must be a positive"),
         ({"solver__max_iter": 3}, "solver='cd' has no fields"),
@@ -662,8 +662,7 @@ def test_grid_search_over_fields_and_passes(learner):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: pt.OnlineCSC(4, 7, 0.5).fit(SIGNALS, n_epochs=2), r"n_epochs is an argument of OnlineCSC\("),
-        (lambda: pt.BatchCSC(4, 7, 0.5).fit(SIGNALS, max_iter=2), r"max_iter is an argument of BatchCSC\("),
+        (lambda: pt.OnlineCSC(4, 7, 0.5).fit(SIGNALS, n_epochs=2), "n_epochs"),
         (lambda: pt.OnlineCSC(4, 7, callbacks=[]), "callbacks is an argument of fit"),
         (lambda: pt.BatchCSC(4, 7, verbose=1), "verbose is an argument of fit"),
         (lambda: pt.FilterUpdate(rank=1), "rank"),
@@ -719,8 +718,8 @@ def test_a_warm_start_of_an_unfitted_learner_is_a_plain_one(name):
     [
         ({"n_filters": 4}, "warm_start needs as many filters.*3 of 5.*n_filters=4 and filter_size=5"),
         ({"filter_size": 7}, "warm_start needs as many filters"),
-        ({"penalty": np.ones(3)}, "warm_start needs one penalty and one filter_size"),
-        ({"n_filters": [1, 2], "filter_size": [3, 5]}, "warm_start needs one penalty and one filter_size"),
+        ({"penalty": np.ones(3)}, "warm_start needs .* one penalty for all"),
+        ({"n_filters": [1, 2], "filter_size": [3, 5]}, "warm_start needs as many filters of one size"),
     ],
 )
 @pytest.mark.parametrize("name", SHORT)

@@ -5,10 +5,9 @@ from dataclasses import fields, is_dataclass
 import numpy as np
 import pytest
 
-from pointillist import BatchCSC, Draws, FilterUpdate, OnlineCSC, Ridge
+from pointillist import BatchCSC, Draws, FilterUpdate, OnlineCSC, Ridge, load, save
 from pointillist.errors import ModelFileError
 from pointillist.learners.checkpoints import pack, pack_parameters, unpack_parameters
-from pointillist.learners.persistence import load, save
 from pointillist.solvers import CoordinateDescent, SampledADMM
 from pointillist.storage import load_model, save_model
 

@@ -16,31 +16,31 @@ SIGNALS = np.random.default_rng(0).standard_normal((5, 40))
 def test_lines_can_be_read_while_the_run_goes(tmp_path):
     path = tmp_path / "run.jsonl"
     seen = []
-    with JsonLog(path) as log:
-        callbacks = [log, lambda info: seen.append(len(read_log(path)))]
-        model = OnlineCSC(3, 5, 0.5, n_epochs=1, random_state=0).fit(SIGNALS, callbacks=callbacks)
+    log = JsonLog(path)
+    callbacks = [log, lambda info: seen.append(len(read_log(path)))]
+    model = OnlineCSC(3, 5, 0.5, n_epochs=1, random_state=0).fit(SIGNALS, callbacks=callbacks)
     assert seen == [1, 2, 3, 4, 5]
     assert read_log(path) == model.history_
 
 
 def test_a_resumed_run_leaves_one_line_a_step(tmp_path):
     path = tmp_path / "run.jsonl"
-    with JsonLog(path) as log:
-        for step in range(1, 6):
-            log({"iteration": step, "objective": float(step)})
+    log = JsonLog(path)
+    for step in range(1, 6):
+        log({"iteration": step, "objective": float(step)})
     with path.open("a") as file:
         file.write('{"iteration": 6, "objec')
-    with JsonLog(path) as log:
-        for step in range(4, 8):
-            log({"iteration": step, "objective": -float(step)})
+    log = JsonLog(path)
+    for step in range(4, 8):
+        log({"iteration": step, "objective": -float(step)})
     assert [info["objective"] for info in read_log(path)] == [1, 2, 3, -4, -5, -6, -7]
 
 
 def test_a_new_run_begins_a_new_file_and_holds_only_json(tmp_path):
     path = tmp_path / "run.jsonl"
     path.write_text("something else\n")
-    with JsonLog(path) as log:
-        log({"iteration": 1, "gap": float("nan"), "objective": np.inf})
+    log = JsonLog(path)
+    log({"iteration": 1, "gap": float("nan"), "objective": np.inf})
     assert json.loads(path.read_text()) == {"iteration": 1, "gap": None, "objective": None}
 
 
@@ -48,16 +48,16 @@ def test_a_new_run_begins_a_new_file_and_holds_only_json(tmp_path):
 def test_a_full_disk_does_not_stop_the_run(tmp_path, caplog):
     path = tmp_path / "run.jsonl"
     path.symlink_to("/dev/full")
-    with JsonLog(path) as log:
-        model = OnlineCSC(3, 5, 0.5, n_epochs=1, random_state=0).fit(SIGNALS, callbacks=[log])
+    log = JsonLog(path)
+    model = OnlineCSC(3, 5, 0.5, n_epochs=1, random_state=0).fit(SIGNALS, callbacks=[log])
     assert model.n_iter_ == len(SIGNALS)
     assert caplog.text.count("does not go on after step 0, learning does: No space left") == 1
 
 
 def test_a_folder_that_vanishes_does_not_stop_the_run(tmp_path, caplog):
-    with JsonLog(tmp_path / "missing" / "run.jsonl") as log:
-        for step in (1, 2):
-            assert log({"iteration": step}) is False
+    log = JsonLog(tmp_path / "missing" / "run.jsonl")
+    for step in (1, 2):
+        assert log({"iteration": step}) is False
     assert caplog.text.count("learning does: No such file") == 1
 
 
@@ -70,8 +70,8 @@ def test_a_file_that_is_no_log_is_named(tmp_path, line):
 
 def test_tensorboard_gets_the_numbers_or_says_what_is_missing(tmp_path, monkeypatch):
     pytest.importorskip("tensorboardX")
-    with TensorBoardEvents(tmp_path / "board") as events:
-        assert events({"iteration": 1, "objective": 2.0, "nnz": 3, "gap": 0.1, "seconds": 0.5}) is False
+    events = TensorBoardEvents(tmp_path / "board")
+    assert events({"iteration": 1, "objective": 2.0, "nnz": 3, "gap": 0.1, "seconds": 0.5}) is False
     (file,) = (tmp_path / "board").iterdir()
     assert b"objective" in file.read_bytes()
     for module in ("tensorboardX", "torch.utils.tensorboard"):

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from pointillist import save
 from pointillist.cli.app import run
 from pointillist.data import contrast_normalise, photographs
 from pointillist.learners import OnlineCSC
-from pointillist.learners.persistence import save
 from pointillist.storage import PartFolder, read_arrays
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")

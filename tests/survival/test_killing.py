@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pointillist.learners.persistence import load
+from pointillist import load
 from pointillist.storage import CheckpointFolder, load_model
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from pointillist import load
 from pointillist.data import photographs
-from pointillist.learners.persistence import load
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")
 

@@ -194,7 +194,7 @@ def learn(
     from pointillist.cli.reading import Wanted
     from pointillist.dictionary.constraints import filter_shapes
     from pointillist.learners.cluster import local_cluster
-    from pointillist.learners.estimators import default_passes
+    from pointillist.learners.step import default_passes
     from pointillist.learners.watching import JsonLog, TensorBoardEvents
     from pointillist.storage import stamp
 
@@ -285,9 +285,9 @@ def learn(
             _show_plan(model, signals, steps, how)
             return
         if log is not None:
-            callbacks.append(stack.enter_context(JsonLog(log)))
+            callbacks.append(JsonLog(log))
         if tensorboard is not None:
-            callbacks.append(stack.enter_context(TensorBoardEvents(tensorboard)))
+            callbacks.append(TensorBoardEvents(tensorboard))
         if max_memory is not None:
             callbacks.append(partial(_within, max_memory))
         stopped = fit(model, signals, held_out, steps=steps, quiet=quiet, callbacks=callbacks, **how)

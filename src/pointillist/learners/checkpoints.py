@@ -30,9 +30,20 @@ from pointillist.learners.step import LearnerState, Ridge, Step, WindowRecord, o
 from pointillist.sampling import Draws
 from pointillist.solvers.encoding import SOLVERS
 from pointillist.storage import CheckpointFolder, Stored, check_filters, own_version
-from pointillist.storage.schema import anything, check_array, check_form, flag, mapping, one_of, parse_json, text, whole
+from pointillist.storage.schema import (
+    Leaf,
+    anything,
+    check_array,
+    check_form,
+    flag,
+    mapping,
+    one_of,
+    parse_json,
+    text,
+    whole,
+)
 from pointillist.storage.schema import number as finite_number
-from pointillist.validation import as_path, check_arguments, is_integer, is_number
+from pointillist.validation import as_path, check_arguments, is_integer
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +62,12 @@ _CHECKPOINT = {
     "stream": {"epoch": whole(0), "offset": whole(0), "skipped": {...: whole(0)}},
     "record": mapping,
 }
+_MEASURED = Leaf("a number", lambda value: isinstance(value, int | float) and not isinstance(value, bool))
+_NOTED = Leaf("a number, text or null", lambda value: isinstance(value, int | float | str | None))
+# Steps that diverged have recorded NaN and infinity.
+_HISTORY = [
+    {"iteration": whole(0), "nnz": whole(0), "seconds": finite_number(0), "objective": _MEASURED, ...: _NOTED}
+]  # fmt: skip
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -192,12 +209,27 @@ def check_model(stored: Stored) -> None:
     """Raise ModelFileError, naming the entry, unless a file holds a learner, whose parameters it checks by itself."""
     facts, arrays = stored.metadata, stored.arrays
     try:
-        check_form(facts.get("class"), one_of(("BatchCSC", "OnlineCSC")), "class")
         counts = {"seed": whole(0, math.inf), "step": whole(0), "n_seen": whole(0)}
-        others = {"preprocessing": mapping, "extra": mapping, **_CHECKPOINT}
-        there = {name: form for name, form in others.items() if name in facts}
-        check_form(facts, {"class": text, "parameters": mapping, **counts, **there}, "metadata")
-        _check_arrays(facts["parameters"], arrays)
+        others = {name: mapping for name in ("preprocessing", "extra") if name in facts}
+        place = _CHECKPOINT if "stream" in facts else {}
+        learner = {"class": one_of(("BatchCSC", "OnlineCSC")), "parameters": {"channels": flag, ...: anything}}
+        check_form(facts, {**learner, **counts, **others, **place}, "metadata")
+        check_filters(arrays.get("filters"))
+        filters = arrays["filters"] if facts["parameters"]["channels"] else arrays["filters"][:, None]
+        if filters.ndim < 3:
+            raise ValueError(f"filters of shape {arrays['filters'].shape} have no channels")
+        if float(np.abs(filters).max()) > _LARGEST:
+            raise ValueError(f"filters must lie between -{_LARGEST:g} and {_LARGEST:g}")
+        n_filters, _, *size = filters.shape
+        check_array(arrays, "usage", "f", (n_filters,), least=0)
+        if check_array(arrays, "penalty", "f", least=sys.float_info.min).ndim > filters.ndim - 1:
+            raise ValueError("array penalty has too many axes")
+        if "support" in arrays:
+            check_array(arrays, "support", "b", (n_filters, *size))
+        if _named(arrays, WINDOWS):
+            check_array(arrays, WINDOWS + "errors", "f", (None,), least=0)
+            left = check_array(arrays, WINDOWS + "left", "f", (None,), least=0)
+            check_array(arrays, WINDOWS + "places", "i", (len(left), 1 + 2 * len(size)), least=0)
         read_history(arrays)
     except ValueError as error:
         raise ModelFileError(f"{stored.path} is no model of a learner, or a damaged model file: {error}") from error
@@ -205,55 +237,17 @@ def check_model(stored: Stored) -> None:
 
 def check_checkpoint(stored: Stored) -> None:
     """Raise ModelFileError, naming the entry, unless a file holds a learner and the place of its run."""
+    if "stream" not in stored.metadata or not _named(stored.arrays, STATISTICS):
+        raise ModelFileError(f"{stored.path} is no checkpoint: it holds no place of a run, or no statistics")
     check_model(stored)
-    try:
-        check_form(stored.metadata, {**_CHECKPOINT, ...: anything}, "metadata")
-        if not _named(stored.arrays, STATISTICS):
-            raise ValueError("it holds no statistics")
-    except ValueError as error:
-        raise ModelFileError(f"{stored.path} is no checkpoint, or a damaged one: {error}") from error
-
-
-def _check_arrays(parameters: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> None:
-    """Raise ValueError unless all arrays fit the filters."""
-    check_filters(arrays.get("filters"))
-    check_form(parameters.get("channels"), flag, "channels")
-    filters = arrays["filters"] if parameters["channels"] else arrays["filters"][:, None]
-    if filters.ndim < 3:
-        raise ValueError(f"filters of shape {arrays['filters'].shape} have no channels")
-    if float(np.abs(filters).max()) > _LARGEST:
-        raise ValueError(f"filters must lie between -{_LARGEST:g} and {_LARGEST:g}")
-    n_filters, _, *size = filters.shape
-    check_array(arrays, "usage", "f", (n_filters,), least=0)
-    if check_array(arrays, "penalty", "f", least=sys.float_info.min).ndim > filters.ndim - 1:
-        raise ValueError("array penalty has too many axes")
-    if "support" in arrays:
-        check_array(arrays, "support", "b", (n_filters, *size))
-    windows = _named(arrays, WINDOWS)
-    if windows:
-        if windows.keys() != {"errors", "left", "places"}:
-            raise ValueError("the record of windows must have the arrays errors, left and places")
-        check_array(windows, "errors", "f", (None,), least=0)
-        left = check_array(windows, "left", "f", (None,), least=0)
-        check_array(windows, "places", "i", (len(left), 1 + 2 * len(size)), least=0)
 
 
 def read_history(arrays: Mapping[str, NDArray]) -> list[dict[str, Any]]:
     """The records of all steps; none where a file holds none."""
     if "history" not in arrays:
         return []
-    history = parse_json(check_array(arrays, "history", "u", (None,)).tobytes(), nan=True)
-    check_form(history, [mapping], "history")
-    needed = {"iteration": whole(0), "nnz": whole(0), "seconds": finite_number(0)}
-    for i, info in enumerate(history):
-        for name, form in needed.items():
-            check_form(info.get(name), form, f"history[{i}].{name}")
-        for name, value in {"objective": None, **info}.items():
-            # Steps that diverged have recorded NaN and infinity.
-            measured = is_number(value) or (isinstance(value, float) and not math.isfinite(value))
-            other = name not in ("objective", "validation_objective") and isinstance(value, str | bool | None)
-            if not measured and not other:
-                raise ValueError(f"history[{i}].{name} must be a number, got {reprlib.repr(value)}")
+    history: list[dict[str, Any]] = parse_json(check_array(arrays, "history", "u", (None,)).tobytes(), nan=True)
+    check_form(history, _HISTORY, "history")
     return history
 
 
@@ -337,18 +331,12 @@ class Keeper:
     def __init__(self, checkpoints: Checkpoints, learner: Any, feed: Any) -> None:
         self._checkpoints, self._learner, self._stream = checkpoints, learner, feed.stream
         self._steps, self._seconds = parse_every(checkpoints.every)
-        self._run = _run(feed)
-        self._last = time.monotonic()
-        self._failure = ""
-        self._own = set(checkpoints.folder.files())
+        self._run, self._last, self._failure = _run(feed), time.monotonic(), ""
 
     def after_step(self, state: LearnerState, *, stop: bool) -> None:
         """Write if it is time, or if the run stops here."""
-        if self._steps is not None:
-            due = state.step % self._steps == 0
-        else:
-            due = self._seconds is not None and time.monotonic() - self._last >= self._seconds
-        if due or stop:
+        late = self._seconds is not None and time.monotonic() - self._last >= self._seconds
+        if stop or late or (self._steps is not None and state.step % self._steps == 0):
             self.write(state)
 
     def finish(self, state: LearnerState) -> None:
@@ -362,22 +350,14 @@ class Keeper:
         """Write a checkpoint, or say why not; the last good one stays."""
         metadata, arrays = pack(self._learner, statistics=True)
         metadata |= {**self._run, "stream": self._stream.place(), "record": dict(self._checkpoints.record)}
-        folder = self._checkpoints.folder
+        failure = ""
         try:
-            others = set(folder.files()) - self._own
-            if others:
-                log.warning("%s is the checkpoint of another run to the same file: stop one of them", min(others))
-            self._own |= others | {folder.write(state.step, metadata, arrays)}
+            self._checkpoints.folder.write(state.step, metadata, arrays)
         except OSError as error:
-            reason = error.strerror or str(error)
-            if reason != self._failure:  # not after every step
+            failure = error.strerror or str(error)
+            if failure != self._failure:  # not after every step
                 log.warning("no checkpoint at step %d, learning goes on: %s", state.step, error)
-            self._failure = reason
-        else:
-            if self._failure:
-                log.warning("checkpoints can be written again")
-            self._failure = ""
-        self._last = time.monotonic()
+        self._failure, self._last = failure, time.monotonic()
 
 
 def resumed_state(learner: Any, step: Step, feed: Any, stored: Stored) -> LearnerState:

@@ -24,14 +24,12 @@ from pointillist.data.damage import OnError
 from pointillist.data.sources import ReadBatch, Source, UnreadBatch, read_batch
 from pointillist.data.sources.stream import Least
 from pointillist.kernels.compiling import working_time
-from pointillist.learners.step import Brief, LearnerState, Step
+from pointillist.learners.step import Brief, Feed, LearnerState, Step
 from pointillist.solvers.base import Result, merge_results
 from pointillist.validation import Batch
 
 if TYPE_CHECKING:
     from distributed import Client
-
-    from pointillist.learners.estimators import Feed
 
 
 @dataclass(frozen=True, kw_only=True)

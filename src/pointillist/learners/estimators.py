@@ -1,66 +1,62 @@
 """The learners, as scikit-learn's estimators: `BatchCSC` (the paper's Algorithm 1) and `OnlineCSC` (Algorithm 2).
 
-Both repeat a `Step`: encode, add, update. What concerns a run rather than a model is an argument of `fit`.
+Both repeat a `Step`: encode, add, update. What concerns a run rather than a model is an argument of `fit`. `save` and `load`
+bring a fitted one to a file and back; `CodePooling` stands between a learner and a classifier in scikit-learn's pipelines.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+import os
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass, replace
-from functools import wraps
 from inspect import signature
 from itertools import pairwise
-from math import ceil, prod
-from typing import Any, ClassVar, Self, TypeVar
+from math import prod
+from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from pointillist.codes import SparseCodes
+from pointillist.codes import SparseCodes, regions_along
 from pointillist.data.damage import OnError, note_skipped, nothing_usable
 from pointillist.data.sources import (
-    ArraySource,
-    IteratorSource,
-    ReadBatch,
     Source,
-    Stream,
-    UnreadBatch,
-    as_source,
-    read_batch,
 )
-from pointillist.data.sources.base import Cache
 from pointillist.dictionary.constraints import filter_shapes, split_channels
 from pointillist.dictionary.robust import Robust
 from pointillist.dictionary.update import FilterUpdate
+from pointillist.errors import ModelFileError
 from pointillist.kernels.compiling import working_time
-from pointillist.learners.checkpoints import Checkpoints, Keeper, resumed_state
+from pointillist.learners.checkpoints import (
+    Checkpoints,
+    Keeper,
+    check_model,
+    pack,
+    resumed_state,
+    unpack_parameters,
+    unpack_state,
+)
 from pointillist.learners.cluster import coded_steps, connect
-from pointillist.learners.step import LearnerState, Learning, Ridge, Step, WindowRecord
+from pointillist.learners.step import TUNING, Feed, LearnerState, Learning, Ridge, Step, WindowRecord
 from pointillist.parallel import effective_jobs
-from pointillist.reprs import filters_in_words, is_same, short, shown
+from pointillist.reprs import is_same, short, shown, sizes
 from pointillist.sampling import Sampling, seed_from
 from pointillist.solvers.base import Result, Solver
 from pointillist.solvers.encoding import Progress, decode, encode
 from pointillist.solvers.explained_variance import ExplainedVariance, explained_variance
 from pointillist.solvers.on_device import ahead, placed
-from pointillist.validation import Batch, Signals, as_arrays, check_arguments
+from pointillist.storage import load_model, save_model
+from pointillist.validation import Batch, Signals, as_arrays, as_path, check_arguments
 
 log = logging.getLogger(__name__)
 
-STEPS = 60
-"""Mini-batches after which filters look like something: passes are made until then where nobody says how many."""
-_FORGETTING, _HALF_LIFE = 4.0, 10.0
-_NOTHING_FOUND = 3
-"""Steps at the start without any code after which the learner says so."""
 
 Callback = Callable[[dict[str, Any]], bool | None]
-Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 class _Listed(type):
@@ -73,18 +69,6 @@ class _Listed(type):
             for name in super().__dir__()
             if name not in hidden and not name.startswith("__") and not name.endswith("_request")
         ]
-
-
-def _names_checked(fit: Fit) -> Fit:
-    """A `fit` that says of the constructor's arguments where they belong."""
-
-    @wraps(fit)
-    def checked(self: Any, *args: Any, **given: Any) -> Any:
-        for name in (given.keys() - signature(fit).parameters.keys()) & signature(type(self)).parameters.keys():
-            raise TypeError(f"{name} is an argument of {type(self).__name__}(...): set_params({name}={given[name]!r})")
-        return fit(self, *args, **given)
-
-    return checked  # type: ignore[return-value]
 
 
 @dataclass(eq=False, repr=False)
@@ -143,13 +127,13 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator, metaclass=_Listed):
         for owner, changes in nested.items():
             if owner not in self.get_params(deep=False):
                 raise ValueError(f"{type(self).__name__} has no parameter {owner!r}")
-            settings, now = self._settings(owner), getattr(self, owner)
-            if settings is None:
-                raise ValueError(f"{owner}={now!r} has no fields, so {owner}__{next(iter(changes))} cannot be set")
-            known = [one.name for one in fields(settings)]
-            for own in changes:
-                if own not in known:
-                    raise ValueError(f"{owner}__{own} does not exist: {type(settings).__name__} has {', '.join(known)}")
+            settings, has = self._settings(owner), f"{owner}={getattr(self, owner)!r} has no fields"
+            known: list[str] = []
+            if settings is not None:
+                known = [one.name for one in fields(settings)]
+                has = f"{type(settings).__name__} has {', '.join(known)}"
+            for own in changes.keys() - set(known):
+                raise ValueError(f"{owner}__{own} does not exist: {has}")
             setattr(self, owner, replace(settings, **changes))  # all at once, because some exclude each other
         return self
 
@@ -193,9 +177,8 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator, metaclass=_Listed):
         called now and then with the share of the work that is done, from 0 to 1.
         """
         check_is_fitted(self, "filters_")
-        penalty: Any = (
-            self.penalty if np.ndim(self.penalty) == 0 else self.penalty_
-        )  # an array follows its filters' order
+        # An array follows the order of its filters.
+        penalty: Any = self.penalty if np.ndim(self.penalty) == 0 else self.penalty_
         return encode(
             as_arrays(X, self.channels),
             self.filters_,
@@ -276,19 +259,17 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator, metaclass=_Listed):
             self.feature_names_in_ = np.asarray(X.columns, object)
 
     def _record(
-        self, state: LearnerState, info: dict[str, Any], callbacks: Sequence[Callback] = (), judged: float | None = None
+        self, state: LearnerState, info: dict[str, Any], callbacks: Sequence[Callback] = (), verbose: int = 0
     ) -> bool:
         """Append to the history; true when a callback asks to stop."""
-        if judged is not None:
-            info["validation_objective"] = judged
         state.history.append(info)
         log.info("iteration %(iteration)d: objective %(objective).6g, %(nnz)d non-zeros", info)
-        if len(state.history) == _NOTHING_FOUND and not any(one["nnz"] for one in state.history):
+        if len(state.history) == 3 and not any(one["nnz"] for one in state.history):
             log.warning(
-                "no code was non-zero in %d steps: the penalty is too large for these signals, or sampling too small",
-                _NOTHING_FOUND,
+                "no code was non-zero in 3 steps: the penalty is too large for these signals, or sampling too small"
             )
         publish(self, state)
+        _say(info, verbose)
         return any([bool(callback(dict(info))) for callback in callbacks])
 
 
@@ -324,7 +305,7 @@ def training_step(learner: BatchCSC | OnlineCSC, *, shared: bool = False) -> Ste
         | {
             "update": update,
             # As long as the ridge of BatchCSC lasts, filters gain most on new signals: it fades over the whole run.
-            "half_life": 0.5 * learner.max_iter if isinstance(learner, BatchCSC) else _HALF_LIFE,
+            "half_life": 0.5 * learner.max_iter if isinstance(learner, BatchCSC) else TUNING.half_life,
             "n_jobs": effective_jobs(learner.n_jobs),
             "home": "cpu" if shared or update.statistics == "dense" else learner.device,
         }
@@ -335,17 +316,14 @@ def _warm(step: Step, filters: NDArray | None) -> Step:
     """The same step, beginning with `filters` that were learned before, if any."""
     if filters is None:
         return step
-    if np.ndim(step.penalty) or isinstance(step.filter_size, list):
-        raise ValueError(
-            "warm_start needs one penalty and one filter_size for all filters: the learned ones are sorted by use, and no "
-            "longer in the order of several"
-        )
     shapes = filter_shapes(step.n_filters, step.filter_size, filters.ndim - 1 - step.channels)
-    if (len(shapes.sizes), *shapes.box) != (len(filters), *filters.shape[1 + step.channels :]):
-        before = filters_in_words(filters.shape, step.channels)
+    same = (len(shapes.sizes), *shapes.box) == (len(filters), *filters.shape[1 + step.channels :])
+    # Sorted by use, the learned filters are no longer in the order of several penalties or sizes.
+    if not same or np.ndim(step.penalty) or isinstance(step.filter_size, list):
         raise ValueError(
-            f"warm_start needs as many filters of the same size as were learned before, {before}, got "
-            f"n_filters={step.n_filters} and filter_size={step.filter_size}"
+            f"warm_start needs as many filters of one size as were learned before, {len(filters)} of "
+            f"{sizes(filters.shape[1 + step.channels :])}, and one penalty for all of them, got n_filters={step.n_filters} "
+            f"and filter_size={step.filter_size}"
         )
     return replace(step, update=replace(step.update, init=filters))
 
@@ -358,30 +336,14 @@ def _held_out(step: Step, validation: Signals) -> Batch:
         raise type(error)(f"validation cannot be coded: {error}") from error
 
 
-class _PrintedLines:
-    """Prints a line about a step's record now and then, as `verbose` of `fit` asks for; close it after the last step."""
-
-    def __init__(self, verbose: int) -> None:
-        self._verbose = int(verbose)
-        self._unsaid: dict[str, Any] | None = None
-
-    def __call__(self, info: dict[str, Any]) -> bool:
-        """Take in a step's record; it never asks to stop."""
-        self._unsaid = info
-        step = str(info["iteration"])
-        if self._verbose > 1 or (step[0] in "125" and not step[1:].strip("0")):
-            self.close()
-        return False
-
-    def close(self) -> None:
-        """Print the last record, unless that was done."""
-        info, self._unsaid = self._unsaid, None
-        if info is None:
-            return
-        judged = info.get("validation_objective")
-        held_out = "" if judged is None else f", held-out objective {judged:.6g}"
-        words = f"objective {info['objective']:.6g}{held_out}, {info['nnz']:,} codes, {info['seconds']:.1f} s"
-        print(f"step {info['iteration']}: {words}", flush=True)
+def _say(info: dict[str, Any], verbose: int, *, last: bool = False) -> None:
+    """Print a line about a step's record if `verbose` asks for it; that of the last step, too, unless it was printed."""
+    number = str(info["iteration"])
+    if not verbose or last == (verbose > 1 or (number[0] in "125" and not number[1:].strip("0"))):
+        return
+    held_out = f", held-out objective {info['validation_objective']:.6g}" if "validation_objective" in info else ""
+    words = f"objective {info['objective']:.6g}{held_out}, {info['nnz']:,} codes, {info['seconds']:.1f} s"
+    print(f"step {number}: {words}", flush=True)
 
 
 @dataclass(eq=False, repr=False)
@@ -463,7 +425,6 @@ class BatchCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are n
 
     max_iter: int = field(default=12, kw_only=True)
 
-    @_names_checked
     def fit(
         self,
         X: Signals,
@@ -517,9 +478,8 @@ class BatchCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are n
         self.skipped_: dict[str, int] = {}
         note_skipped(self.skipped_, given.skipped)
         self._note_features(X, given)
-        batch, printed = placed(given, step.resident), _PrintedLines(verbose) if verbose else None
+        batch = placed(given, step.resident)
         held_out = None if validation is None else _held_out(step, validation)
-        callbacks = [*callbacks, printed] if printed else callbacks
         state = step.start(batch, seed_from(self.random_state))
         codes: SparseCodes | None = None
         for _ in range(self.max_iter):
@@ -529,11 +489,11 @@ class BatchCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are n
             result = step.encode(state, batch, codes)
             codes = result.codes
             info = step.learn(state, batch, result, np.ones(len(batch)), begin)
-            judged = None if held_out is None else step.objective(state, held_out)
-            if self._record(state, info, callbacks, judged) or _settled(state.history, min_change):
+            if held_out is not None:
+                info["validation_objective"] = step.objective(state, held_out)
+            if self._record(state, info, callbacks, verbose) or _settled(state.history, min_change):
                 break
-        if printed:
-            printed.close()
+        _say(state.history[-1], verbose, last=True)
         state.sort_by_use()
         publish(self, state)
         return self
@@ -634,7 +594,6 @@ class OnlineCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are 
     batch_size: int = field(default=1, kw_only=True)
     n_epochs: int | None = field(default=None, kw_only=True)
 
-    @_names_checked
     def fit(
         self,
         X: Signals | Source | Iterable[Any],
@@ -707,8 +666,6 @@ class OnlineCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are 
             raise ValueError("warm_start begins a new run and resume goes on with another: leave one of them out")
         step = _warm(step, getattr(self, "filters_", None)) if warm_start else step
         held_out = None if validation is None else _held_out(step, validation)
-        printed = _PrintedLines(verbose) if verbose else None
-        callbacks = [*callbacks, printed] if printed else callbacks
         stored = None if checkpoint is None else checkpoint.begin(resume=resume)
         seed = seed_from(self.random_state) if stored is None else stored.metadata["seed"]
         feed = Feed(
@@ -728,17 +685,17 @@ class OnlineCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are 
         with closing(self._coded(step, feed, cluster, keep_place=keeper is not None)) as coded:
             for begin, batch, result in coded:
                 info = step.learn(state, batch, result, signal_counts(self.update, state.n_seen, len(batch)), begin)
-                due = held_out is not None and state.step % validation_every == 0
-                judged = step.objective(state, held_out) if held_out is not None and due else None
-                stop = self._record(state, info, callbacks, judged)
+                if held_out is not None and state.step % validation_every == 0:
+                    info["validation_objective"] = step.objective(state, held_out)
+                stop = self._record(state, info, callbacks, verbose)
                 if keeper is not None:
                     keeper.after_step(state, stop=stop)
                 if stop:
                     break
         if keeper is not None and not stop:
             keeper.finish(state)
-        if printed:
-            printed.close()
+        if state.history:
+            _say(state.history[-1], verbose, last=True)
         self.skipped_ = dict(feed.stream.skipped)
         state.sort_by_use()
         publish(self, state)
@@ -784,104 +741,203 @@ class OnlineCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are 
 
 def signal_counts(update: FilterUpdate | None, seen: int, count: int) -> NDArray:
     """Counts of the next signals in the statistics: i^γ − (i−1)^γ for signal i, γ being the forgetting."""
-    forgetting = _FORGETTING if update is None or update.forgetting is None else update.forgetting
+    forgetting = TUNING.forgetting if update is None or update.forgetting is None else update.forgetting
     return np.diff(np.arange(seen, seen + count + 1, dtype=np.float64) ** forgetting)
 
 
-def default_passes(n_signals: int, batch_size: int) -> int:
-    """Passes over so many signals that make `STEPS` mini-batches at least."""
-    return ceil(STEPS / ceil(n_signals / batch_size))
+_CLASSES: dict[str, type[BatchCSC] | type[OnlineCSC]] = {"BatchCSC": BatchCSC, "OnlineCSC": OnlineCSC}
 
 
-class Feed:
-    """Mini-batches of a run: of arrays, which are checked at once, or of a source, read as the run goes on.
+def save(
+    estimator: BatchCSC | OnlineCSC,
+    path: str | os.PathLike[str],
+    *,
+    preprocessing: Mapping[str, Any] | None = None,
+    extra: Mapping[str, Any] | None = None,
+    resume: bool = False,
+) -> None:
+    """Write a learned model: its filters, parameters, history and how the signals were prepared.
 
     Parameters
     ----------
-    X, weights, batch_size, n_epochs, on_error
-        As `OnlineCSC` takes them.
-    step : Step
-        Checks signals; those of a source that are smaller than its filters are of no use.
-    settings
-        Further settings of the stream.
+    estimator : BatchCSC or OnlineCSC
+        Fitted, also partly (an interrupted `fit`).
+    path : str or path
+        Replaced only once the new file is complete; ``.safetensors`` by custom.
+    preprocessing : mapping, optional
+        What was done to the signals, such as ``{"normalise": "contrast"}``; `load` gives it back as ``preprocessing_``.
+    extra : mapping, optional
+        Anything else that JSON can hold, such as where the data came from; back as ``extra_``.
+    resume : bool
+        Whether to store the statistics of an `OnlineCSC` too, so that `partial_fit` goes on exactly where it stopped. They
+        take about 4 K² (2h − 1)(2w − 1) bytes, 18 MB for 100 filters of 11×11.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> signals = np.random.default_rng(0).standard_normal((3, 60))
+    >>> model = pt.BatchCSC(n_filters=4, filter_size=5, penalty=0.5, max_iter=2, random_state=0).fit(signals)
+    >>> pt.save(model, "filters.safetensors", preprocessing={"normalise": "none"})
+    >>> pt.load("filters.safetensors").preprocessing_
+    {'normalise': 'none'}
+
+    Raises
+    ------
+    ValueError
+        If the estimator is not fitted, or something cannot be stored.
+    OSError
+        If the file cannot be written.
+    """
+    as_path(path)
+    check_arguments(preprocessing=preprocessing, resume=resume)
+    if extra is not None and not isinstance(extra, Mapping):
+        raise ValueError(f"extra must be None or a mapping, got {shown(extra)}")
+    name = type(estimator).__name__
+    if _CLASSES.get(name) is not type(estimator):
+        raise ValueError(f"estimator must be one of {', '.join(_CLASSES)}, got {shown(estimator)}")
+    if not hasattr(estimator, "filters_"):
+        raise ValueError("estimator has learned nothing yet: call fit first")
+    if resume and not isinstance(estimator, OnlineCSC):
+        raise ValueError("resume=True is for OnlineCSC: BatchCSC starts every iteration with empty statistics")
+    check_shapes(estimator, estimator.filters_)
+    metadata, arrays = pack(estimator, statistics=resume)
+    metadata |= {"preprocessing": dict(preprocessing or {}), "extra": dict(extra or {})}
+    save_model(path, arrays.pop("filters"), metadata, arrays)
+
+
+def load(path: str | os.PathLike[str]) -> BatchCSC | OnlineCSC:
+    """Read a model that `save` wrote, ready for `transform`, `inverse_transform`, `score` and `partial_fit`.
+
+    `partial_fit` of a model saved without ``resume=True`` starts from its filters, but with empty statistics. A checkpoint
+    is a model, too: that of an unfinished run. Nothing in a file makes the model reach out of the process: it works on the
+    CPU, wherever it was learned, until you say ``set_params(device="cuda")``.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    BatchCSC or OnlineCSC
+        With ``preprocessing_`` and ``extra_`` besides the usual attributes.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> signals = np.random.default_rng(0).standard_normal((3, 60))
+    >>> model = pt.BatchCSC(n_filters=4, filter_size=5, penalty=0.5, max_iter=2, random_state=0).fit(signals)
+    >>> pt.save(model, "filters.safetensors")
+    >>> again = pt.load("filters.safetensors")
+    >>> bool(np.all(again.filters_ == model.filters_))
+    True
+
+    Raises
+    ------
+    FileNotFoundError, PermissionError
+    ModelFileError
+        If the file is not a model, or not one of an estimator.
+    """
+    stored = load_model(path)
+    check_model(stored)
+    facts = stored.metadata
+    try:
+        parameters = unpack_parameters(facts["parameters"], stored.arrays)
+        estimator = _CLASSES[facts["class"]](**(parameters | {"device": "cpu"}))
+        check_shapes(estimator, stored.arrays["filters"])
+        seed_from(estimator.random_state)
+        state = unpack_state(training_step(estimator), stored)
+    except (ValueError, TypeError) as error:  # as whoever takes a parameter refuses it
+        raise ModelFileError(f"{path} is a damaged model file: {' '.join(str(error).split())}") from error
+    except MemoryError as error:
+        raise ModelFileError(f"{path} has more filters than this machine can go on learning: {error}") from error
+    publish(estimator, state)
+    if isinstance(estimator, OnlineCSC):
+        estimator.state_ = state
+    estimator.preprocessing_, estimator.extra_ = facts.get("preprocessing", {}), facts.get("extra", {})
+    return estimator
+
+
+def check_shapes(learner: Any, filters: NDArray) -> None:
+    """Raise ValueError unless a learner's parameters `n_filters` and `filter_size` are those of its filters."""
+    count = learner.n_filters if np.ndim(learner.n_filters) == 0 else sum(learner.n_filters)
+    size = filters.shape[1 + bool(learner.channels) :]
+    # The number first: what a file asks for is not made before that is known to agree.
+    if count != len(filters) or filter_shapes(learner.n_filters, learner.filter_size, len(size)).box != size:
+        raise ValueError(
+            f"n_filters={learner.n_filters} and filter_size={learner.filter_size} are not those of the filters, which are "
+            f"{len(filters)} of size {size}"
+        )
+
+
+class CodePooling(TransformerMixin, BaseEstimator):
+    """Pool the codes that a learner gives into features, as `SparseCodes.pool` does, for a classifier that comes next.
+
+    Parameters
+    ----------
+    how : {"sum", "mean", "max", "count"}
+        What is made of the ``|codes|`` of a filter in a region. "mean" does not grow with the size of a signal.
+    regions : int or tuple of int
+        Into how many equal parts each axis of a signal is cut; 1 pools over the whole signal.
+    signs : bool
+        Whether positive and negative codes are pooled apart, which makes twice as many features.
 
     Attributes
     ----------
-    stream : Stream
-        Which signals make up which batch, and how far the run is.
-    whole : Batch or None
-        All signals, where they are arrays.
+    n_filters_ : int
+        Filters of the codes that it was fitted to.
+    regions_ : tuple of int
+        Regions along each axis.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> rng = np.random.default_rng(0)
+    >>> slow, fast = np.sin(np.arange(60) / 4), np.sin(np.arange(60))
+    >>> signals = np.array([slow, fast] * 10) + 0.1 * rng.standard_normal((20, 60))
+    >>> learner = pt.OnlineCSC(n_filters=2, filter_size=9, penalty=0.5, random_state=0)
+    >>> pipeline = make_pipeline(learner, pt.CodePooling(), LogisticRegression())
+    >>> pipeline.fit(signals, [0, 1] * 10).score(signals, [0, 1] * 10)
+    1.0
     """
 
-    def __init__(
-        self,
-        X: Any,
-        weights: Any,
-        step: Step,
-        *,
-        batch_size: int,
-        n_epochs: int | None,
-        on_error: OnError,
-        **settings: Any,
-    ) -> None:
-        check_arguments(on_error=on_error)
-        self._step, self.whole, skip = step, None, on_error == "skip"
-        arrays = hasattr(X, "__array__") or hasattr(X, "__cuda_array_interface__") or scipy.sparse.issparse(X)
-        if arrays or isinstance(X, Sequence):
-            self.whole = step.check(X, weights, skip=skip).numbered()
-            if not len(self.whole):
-                raise nothing_usable(self.whole.skipped)
-            source: Any = ArraySource(self.whole.signals)
-        elif weights is not None:
-            raise ValueError("weights are for arrays: mark samples of a source that were not seen by NaN")
-        else:
-            source = as_source(X)
-            settings |= {"least": step.box, "on_error": on_error}
-        if n_epochs is None:
-            n_epochs = 1 if isinstance(source, IteratorSource) else default_passes(len(source), batch_size)
-        self.stream = Stream(source, batch_size=batch_size, n_epochs=n_epochs, **settings)
-        if self.whole is not None:
-            note_skipped(self.stream.skipped, self.whole.skipped)
+    def __init__(self, how: str = "sum", *, regions: int | tuple[int, ...] = 1, signs: bool = False) -> None:
+        self.how = how
+        self.regions = regions
+        self.signs = signs
 
-    def __iter__(self) -> Iterator[Batch]:
-        if self.whole is None:
-            yield from map(self._step.check, self.stream)
-            return
-        for unread in self.stream.unread():
-            self.stream.hand_out(unread, ReadBatch([], []))
-            yield self.whole.take(unread.indices)
+    def fit(self, X: SparseCodes, y: Any = None) -> Self:
+        """Check the settings against the codes `X` and note how many features there are; `y` is not used."""
+        check_arguments(how=self.how, signs=self.signs)
+        codes = _codes(X)
+        self.regions_ = regions_along(self.regions, len(codes.grids[0]))
+        self.n_filters_ = codes.n_filters
+        return self
 
-    def first(self) -> Batch:
-        """All signals where they are at hand, else a first batch, which comes again when the feed is iterated over."""
-        return self._step.check(self.stream.first()) if self.whole is None else self.whole
+    def transform(self, X: SparseCodes) -> NDArray[np.floating]:
+        """Return the features (n_signals, n_features) of the codes `X`."""
+        check_is_fitted(self)
+        codes = _codes(X)
+        if codes.n_filters != self.n_filters_:
+            raise ValueError(f"X has codes of {codes.n_filters} filters, those of fit had {self.n_filters_}")
+        return codes.pool(self.how, regions=self.regions, signs=self.signs)
 
-    @property
-    def elsewhere(self) -> Stream | None:
-        """The stream, where workers of a cluster can read its batches themselves; None otherwise."""
-        return None if self.whole is not None or isinstance(self.stream.source, IteratorSource) else self.stream
-
-    def patches(self) -> Sequence[NDArray] | None:
-        """The signals that first filters can be drawn from; None for an iterator."""
-        if self.whole is not None:
-            return self.whole.signals
-        return None if isinstance(self.stream.source, IteratorSource) else _Readable(self.stream, self._step)
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray:
+        """Return a name for each feature, such as ``filter3_negative_region0``; `input_features` is not used."""
+        check_is_fitted(self)
+        signs = ("_positive", "_negative") if self.signs else ("",)
+        places = [f"_region{i}" for i in range(prod(self.regions_))] if prod(self.regions_) > 1 else [""]
+        names = [f"filter{k}{sign}{place}" for k in range(self.n_filters_) for sign in signs for place in places]
+        return np.asarray(names, object)
 
 
-class _Readable(Sequence[NDArray]):
-    """The signals of a source as a sequence; for one that cannot be read or used the next that can."""
-
-    def __init__(self, stream: Stream, step: Step) -> None:
-        self._source, self._step, self._cache = stream.source, step, Cache(2**26)
-
-    def __len__(self) -> int:
-        return len(self._source)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._cache.get(int(index), lambda: self._usable(int(index)))
-
-    def _usable(self, index: int) -> NDArray:
-        for tried in range(index, index + len(self)):
-            read = read_batch(self._source, UnreadBatch(0, 0, (tried % len(self),)), self._step.box, "skip")
-            if read.signals:
-                return self._step.check(read.signals).signals[0]
-        raise nothing_usable(read.skipped)
+def _codes(X: Any) -> SparseCodes:
+    """Codes of at least one signal, or an error that says where they come from."""
+    if isinstance(X, list | tuple) and X and all(isinstance(one, SparseCodes) for one in X):
+        X = SparseCodes.concatenate(X)  # as scikit-learn selects signals of several sizes
+    if not isinstance(X, SparseCodes):
+        raise ValueError(f"X must be SparseCodes, which the transform of a learner gives, got {type(X).__name__}")
+    if not len(X):
+        raise ValueError("X is empty: give the codes of at least one signal")
+    return X

@@ -6,15 +6,28 @@ a cluster hold one; it knows nothing of scikit-learn.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from pointillist.arrays import is_cpu
 from pointillist.codes import SparseCodes
+from pointillist.data.damage import OnError, note_skipped, nothing_usable
+from pointillist.data.sources import (
+    ArraySource,
+    IteratorSource,
+    ReadBatch,
+    Stream,
+    UnreadBatch,
+    as_source,
+    read_batch,
+)
+from pointillist.data.sources.base import Cache
 from pointillist.dictionary.constraints import FilterConstraints, filter_shapes
 from pointillist.dictionary.robust import Robust, Windows, cell_counts, error_limit, window_errors, without_outliers
 from pointillist.dictionary.statistics import CodedBatch, Statistics, make_statistics
@@ -48,6 +61,12 @@ class Tuning:
     """Ridge below which codes of one dimension are solved to `gap` instead: their long filters overlap more."""
     searches: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
     """Steps in which duplicates are looked for: it takes a while, and a replaced filter needs steps to be learned."""
+    steps: int = 60
+    """Mini-batches after which filters look like something: passes are made until then where nobody says how many."""
+    forgetting: float = 4.0
+    """Power by which a stream forgets its early codes; measured by ``benchmarks.online``."""
+    half_life: float = 10.0
+    """Mini-batches after which half of the ridge is left."""
     latest: int = 256
     """Errors of windows that are kept: enough for a median, few enough to follow filters that improve."""
     remembered: int = 10_000
@@ -427,3 +446,102 @@ class Step:
         left = [i for i, cells in enumerate(counted) if cells.any()]
         kept = without_outliers(coded, state.filters, counted, state.constraints.support)
         return kept, counts[left], sum(int(one.sum()) for one in outliers)
+
+
+def default_passes(n_signals: int, batch_size: int) -> int:
+    """Passes over so many signals that make `Tuning.steps` mini-batches at least."""
+    return ceil(TUNING.steps / ceil(n_signals / batch_size))
+
+
+class Feed:
+    """Mini-batches of a run: of arrays, which are checked at once, or of a source, read as the run goes on.
+
+    Parameters
+    ----------
+    X, weights, batch_size, n_epochs, on_error
+        As `OnlineCSC` takes them.
+    step : Step
+        Checks signals; those of a source that are smaller than its filters are of no use.
+    settings
+        Further settings of the stream.
+
+    Attributes
+    ----------
+    stream : Stream
+        Which signals make up which batch, and how far the run is.
+    whole : Batch or None
+        All signals, where they are arrays.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        weights: Any,
+        step: Step,
+        *,
+        batch_size: int,
+        n_epochs: int | None,
+        on_error: OnError,
+        **settings: Any,
+    ) -> None:
+        check_arguments(on_error=on_error)
+        self._step, self.whole, skip = step, None, on_error == "skip"
+        arrays = hasattr(X, "__array__") or hasattr(X, "__cuda_array_interface__") or scipy.sparse.issparse(X)
+        if arrays or isinstance(X, Sequence):
+            self.whole = step.check(X, weights, skip=skip).numbered()
+            if not len(self.whole):
+                raise nothing_usable(self.whole.skipped)
+            source: Any = ArraySource(self.whole.signals)
+        elif weights is not None:
+            raise ValueError("weights are for arrays: mark samples of a source that were not seen by NaN")
+        else:
+            source = as_source(X)
+            settings |= {"least": step.box, "on_error": on_error}
+        if n_epochs is None:
+            n_epochs = 1 if isinstance(source, IteratorSource) else default_passes(len(source), batch_size)
+        self.stream = Stream(source, batch_size=batch_size, n_epochs=n_epochs, **settings)
+        if self.whole is not None:
+            note_skipped(self.stream.skipped, self.whole.skipped)
+
+    def __iter__(self) -> Iterator[Batch]:
+        if self.whole is None:
+            yield from map(self._step.check, self.stream)
+            return
+        for unread in self.stream.unread():
+            self.stream.hand_out(unread, ReadBatch([], []))
+            yield self.whole.take(unread.indices)
+
+    def first(self) -> Batch:
+        """All signals where they are at hand, else a first batch, which comes again when the feed is iterated over."""
+        return self._step.check(self.stream.first()) if self.whole is None else self.whole
+
+    @property
+    def elsewhere(self) -> Stream | None:
+        """The stream, where workers of a cluster can read its batches themselves; None otherwise."""
+        return None if self.whole is not None or isinstance(self.stream.source, IteratorSource) else self.stream
+
+    def patches(self) -> Sequence[NDArray] | None:
+        """The signals that first filters can be drawn from; None for an iterator."""
+        if self.whole is not None:
+            return self.whole.signals
+        return None if isinstance(self.stream.source, IteratorSource) else _Readable(self.stream, self._step)
+
+
+class _Readable(Sequence[NDArray]):
+    """The signals of a source as a sequence; for one that cannot be read or used the next that can."""
+
+    def __init__(self, stream: Stream, step: Step) -> None:
+        self._source, self._step, self._cache = stream.source, step, Cache(2**26)
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._cache.get(int(index), lambda: self._usable(int(index)))
+
+    def _usable(self, index: int) -> NDArray:
+        for tried in range(index, index + len(self)):
+            read = read_batch(self._source, UnreadBatch(0, 0, (tried % len(self),)), self._step.box, "skip")
+            if read.signals:
+                return self._step.check(read.signals).signals[0]
+        raise nothing_usable(read.skipped)

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from io import FileIO
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from pointillist.storage import atomic_path, read_whole
 from pointillist.storage.schema import anything, check_form, parse_json, whole
@@ -19,36 +19,21 @@ _MEASURES = ("objective", "nnz", "gap", "replaced", "outliers", "validation_obje
 
 
 class _Watcher:
-    """A callback that is closed at the end of a ``with`` block; a disk that is full or read-only does not stop the run."""
+    """A callback that looks on; a disk that is full or read-only does not stop the run."""
 
     path: Path
     _failed = False
+    _write: Callable[[dict[str, Any]], None]
 
     def __call__(self, info: dict[str, Any]) -> bool:
         """Take in a step's record; a log never asks to stop."""
-        self._try(f"does not go on after step {int(info['iteration']) - 1}", self._write, info)
+        try:
+            if not self._failed:
+                self._write(info)
+        except OSError as error:
+            self._failed, last, why = True, int(info["iteration"]) - 1, error.strerror or error
+            log.warning("the log %s does not go on after step %d, learning does: %s", self.path, last, why)
         return False
-
-    def close(self) -> None:
-        """Write what is left and close the file."""
-        self._try("may not be complete", self._close)
-
-    _write: Callable[[dict[str, Any]], None]
-    _close: Callable[[], None]
-
-    def _try(self, words: str, work: Callable[..., None], *arguments: Any) -> None:
-        if not self._failed:
-            try:
-                work(*arguments)
-            except OSError as error:
-                self._failed = True
-                log.warning("the log %s %s, learning does: %s", self.path, words, error.strerror or error)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class JsonLog(_Watcher):
@@ -64,29 +49,22 @@ class JsonLog(_Watcher):
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self._file: FileIO | None = None
+        self.path, self._begun = Path(path), False
 
     def _write(self, info: dict[str, Any]) -> None:
-        if self._file is None:
-            self._file = self._opened(int(info["iteration"]))
+        if not self._begun:
+            step = int(info["iteration"])
+            kept = [] if step <= 1 or not self.path.exists() else read_log(self.path)
+            lines = b"".join(_line(one) for one in kept if one["iteration"] < step)
+            if lines:
+                with atomic_path(self.path) as temporary:
+                    temporary.write_bytes(lines)
         line = _line(finite(info))
         # Without a buffer, which would fail again when it is closed; a full disk may take a part of the line.
-        if self._file.write(line) != len(line):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
-
-    def _opened(self, step: int) -> FileIO:
-        kept = [] if step <= 1 or not self.path.exists() else read_log(self.path)
-        lines = b"".join(_line(info) for info in kept if info["iteration"] < step)
-        if lines:
-            with atomic_path(self.path) as temporary:
-                temporary.write_bytes(lines)
-        return FileIO(self.path, "a" if lines else "w")
-
-    def _close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        with FileIO(self.path, "a" if self._begun or lines else "w") as file:
+            if file.write(line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+        self._begun = True
 
 
 def read_log(path: str | Path) -> list[dict[str, Any]]:
@@ -141,6 +119,3 @@ class TensorBoardEvents(_Watcher):
             if info.get(name) is not None:
                 self._writer.add_scalar(name, float(info[name]), int(info["iteration"]))
         self._writer.flush()
-
-    def _close(self) -> None:
-        self._writer.close()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pointillist.dictionary.robust import Robust
 from pointillist.errors import ModelFileError
 from pointillist.learners import OnlineCSC
-from pointillist.learners.persistence import load, save
+from pointillist.learners.estimators import load, save
 from pointillist.mne.learning import (
     BOUNDARY,
     Activations,
