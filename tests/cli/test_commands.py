@@ -12,7 +12,7 @@ import typer
 from PIL import Image
 
 import pointillist as pt
-from pointillist.cli import learn, main
+from pointillist.cli import main
 from pointillist.cli.app import app
 from pointillist.data.sources.opening import SIGNAL_SUFFIXES
 
@@ -197,69 +197,27 @@ def test_arguments_are_named_and_explained(cli, command, usage, words):
     assert words in page
 
 
-HERE = "Ωmega 写"
-"""A folder that neither encoding can write; every command prints where its files are."""
-TYPED = {
-    "anomalies": (["{here}/grey.png", "-m", "{here}/m.safetensors", "-o", "{here}/scores"], "scores/events.csv"),
-    "app": (["{here}/Ωmega 写.png", "--no-browser"], None),
-    "deblur": (["{here}/marked.png", "--gaussian", "1.5", "--force"], "marked-deblurred.png"),
-    "demo": (["--output", "{here}/demo", "--jobs", "1"], "demo/report.html"),
-    "demosaic": (["{here}/grey.png"], "grey-coloured.png"),
-    "denoise": (["{here}/grey.png"], "grey-denoised.png"),
-    "encode": (["{here}/m.safetensors", "{here}/grey.png", "-o", "{here}/codes.safetensors"], "codes.safetensors"),
-    "info": (["{here}/m.safetensors"], "m.safetensors"),
-    "inpaint": (["{here}/marked.png"], "marked-inpainted.png"),
-    "learn": (["{here}/grey.png", "-o", "{here}/n.safetensors", *SMALL, "--report", "{here}/page.html"], "page.html"),
-    "show": (["{here}/m.safetensors", "-o", "{here}/filters.png"], "filters.png"),
-    "super-resolve": (["{here}/grey.png"], "grey-enlarged.png"),
-}
-"""Arguments of each command, and the file that is there when it has ended; none where it ends with an error."""
-
-
-@pytest.fixture
-def here(tmp_path, model_bytes, monkeypatch):
-    folder = tmp_path / HERE
-    folder.mkdir()
-    (folder / "m.safetensors").write_bytes(model_bytes)
-    pixels = np.random.default_rng(0).integers(60, 200, (30, 34, 3), np.uint8)
-    Image.fromarray(pixels[..., 0]).save(folder / "grey.png")
-    pixels[10:13, 5:25] = 255, 0, 255
-    Image.fromarray(pixels).save(folder / "marked.png")
-    shown = {True: pixels[..., 1] / 255, False: pixels / 255}
-    monkeypatch.setattr(pt, "photographs", lambda split, grey=True: {"camera": shown[grey]})
-    for name, value in {"N_FILTERS": 3, "FILTER_SIZE": 5, "N_EPOCHS": 1, "CROP": 20}.items():
-        monkeypatch.setattr(learn, name, value)
-    yield folder
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def console(monkeypatch):
-    """A function that runs a command on a console of an encoding: its exit code, and the bytes that it printed."""
-
-    def call(encoding, *words):
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_commands_end_as_on_any_other_console(tmp_path, monkeypatch, encoding):
+    """Consoles that lack Greek letters, dashes and accents: cp1252 of Windows, and ASCII."""
+    here = tmp_path / "Ωmega 写"
+    here.mkdir()
+    shutil.copy("model.safetensors", here)
+    Image.fromarray(np.random.default_rng(0).integers(60, 200, (30, 34), np.uint8)).save(here / "grey.png")
+    found = {
+        "info {here}/model.safetensors": 0,
+        "encode {here}/model.safetensors {here}/grey.png -o {here}/codes": 0,
+        "denoise {here}/grey.png": 0,
+        "app {here}.png --no-browser": 2,
+    }
+    for line, expected in found.items():
         streams = [TextIOWrapper(BytesIO(), encoding) for _ in range(2)]
         monkeypatch.setattr(sys, "stdout", streams[0])
         monkeypatch.setattr(sys, "stderr", streams[1])
         with pytest.raises(SystemExit) as ended:
-            main(words)
+            main([word.replace("{here}", str(here)) for word in line.split()])
         for stream in streams:
             stream.flush()
-        return ended.value.code, b"".join(stream.buffer.getvalue() for stream in streams)
-
-    return call
-
-
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.filterwarnings("ignore")
-def test_commands_end_as_on_any_other_console(console, here, encoding, command):
-    """Consoles that lack Greek letters, dashes and accents: cp1252 of Windows, and ASCII."""
-    words, made = TYPED[command]
-    code, printed = console(encoding, command, *[word.format(here=here) for word in words])
-    assert code == (0 if made else 2), printed.decode(encoding)
-    assert b"?mega ?" in printed
-    assert made is None or (here / made).exists()
-    code, printed = console(encoding, command, "--help")
-    assert code == 0
-    assert b"Usage: pointillist" in printed
+        printed = b"".join(stream.buffer.getvalue() for stream in streams)
+        assert ended.value.code == expected, printed.decode(encoding)
+        assert b"?mega ?" in printed

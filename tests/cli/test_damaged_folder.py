@@ -66,14 +66,6 @@ def test_is_learned_from_with_what_is_damaged_reported(learn, tmp_path, count, d
     assert np.isfinite(model.filters_).all()
 
 
-def test_what_is_damaged_stops_the_run_by_default(learn, tmp_path):
-    broken = make_folder(tmp_path / "many", 10, 1)
-    answer = learn("--epochs", "1", paths=[tmp_path / "many"])
-    assert answer.code == 2
-    assert str(broken[0]) in answer.err
-    assert not (tmp_path / "out.safetensors").exists()
-
-
 def test_crops_pass_over_what_is_damaged(learn, tmp_path):
     broken = make_folder(tmp_path / "many", 12, 3)
     answer = learn(

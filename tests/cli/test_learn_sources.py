@@ -37,20 +37,7 @@ def as_tiff(folder):
     return [folder / "a.tif"]
 
 
-def as_hdf5(folder):
-    h5py = pytest.importorskip("h5py")
-    with h5py.File(folder / "a.h5", "w") as file:
-        file["some/images"] = STACK
-    return [f"{folder / 'a.h5'}::some/images"]
-
-
-def as_zarr(folder):
-    zarr = pytest.importorskip("zarr")
-    zarr.save(str(folder / "a.zarr"), STACK)
-    return [folder / "a.zarr"]
-
-
-@pytest.mark.parametrize("write", [as_npy, as_pattern, as_tiff, as_hdf5, as_zarr])
+@pytest.mark.parametrize("write", [as_npy, as_pattern, as_tiff])
 def test_every_source_gives_the_same_filters(write, learn, tmp_path, expected):
     answer = learn(*QUICK, paths=write(tmp_path))
     assert answer.code == 0, answer.err

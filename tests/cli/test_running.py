@@ -124,14 +124,6 @@ def test_failures_that_are_nobodys_fault_exit_with_1(cli, model, monkeypatch):
     assert "Traceback" in answer.err
 
 
-def test_ctrl_c_before_anything_was_learned_exits_with_130(learn, monkeypatch):
-    def interrupted(*arguments, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(pt, "OnlineCSC", interrupted)
-    assert _one_line(learn(), code=130) == "error: interrupted; no model was saved\n"
-
-
 def test_ctrl_c_speaks_of_models_only_where_there_would_be_one(cli, images, model, tmp_path, monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt

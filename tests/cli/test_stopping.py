@@ -57,16 +57,6 @@ def test_the_second_signal_interrupts(first):
     assert signal.getsignal(signal.SIGINT) is before
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_before_learning_all_signals_end_the_command_alike(images, tmp_path, name, monkeypatch, cli):
-    number = getattr(signal, name)
-    monkeypatch.setattr(pt, "FilterUpdate", lambda **how: os.kill(os.getpid(), number))
-    before = signal.getsignal(number)
-    answer = cli("learn", images, "-o", tmp_path / "out.safetensors")
-    assert (answer.code, answer.err) == (128 + getattr(signal, name), "error: interrupted; no model was saved\n")
-    assert signal.getsignal(number) is before
-
-
 def test_an_error_on_the_way_out_does_not_hide_the_signal(images, tmp_path, monkeypatch, cli):
     """Removing a folder closes it twice when a signal comes between."""
 

@@ -48,38 +48,29 @@ def check_printed(words):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_mutated_models_are_read_or_refused(made, tmp_path):
-    path, refused = tmp_path / "m.safetensors", 0
-    for i, content in enumerate(variants(*made["model"], "model", 300, 1)):
-        path.write_bytes(content)
-        model = asked(pt.load, path, words=path)
-        refused += model is None
-        assert model is None or model.device == "cpu"
-        if model is not None and i % 5 == 0:
-            asked(model.encode, SIGNALS[:1], kind=ValueError, words="penalty")  # only signals show whether that fits
-        if i % 10 == 0:
-            check_printed(quietly("info", path)[1])
-    assert refused > 100
-
-
-def test_mutated_checkpoints_are_read_or_refused(made, tmp_path):
+@pytest.mark.parametrize(
+    ("kind", "amount", "least"), [("model", 300, 100), ("checkpoint", 200, 80), ("codes", 150, 50)]
+)
+def test_mutated_files_are_read_or_refused(made, tmp_path, kind, amount, least):
     path, refused = tmp_path / "m.checkpoint-00000001.safetensors", 0
-    checkpoint = pt.Checkpoints(tmp_path / "m.safetensors")
-    for content in variants(*made["checkpoint"], "model", 200, 2):
+    checkpoints = pt.Checkpoints(tmp_path / "m.safetensors")
+    read = {"model": pt.load, "checkpoint": lambda path: checkpoints.peek(), "codes": pt.load_codes}[kind]
+    words = tmp_path if kind == "checkpoint" else path
+    for i, content in enumerate(variants(*made[kind], "codes" if kind == "codes" else "model", amount, 1)):
         path.write_bytes(content)
-        refused += asked(checkpoint.peek, words=tmp_path) is None
-    assert refused > 80
-
-
-def test_mutated_codes_are_read_or_refused(made, tmp_path):
-    path, refused = tmp_path / "c.safetensors", 0
-    for content in variants(*made["codes"], "codes", 150, 3):
-        path.write_bytes(content)
-        codes = asked(pt.load_codes, path, words=path)
-        refused += codes is None
-        if codes is not None:
-            codes.usage()
-    assert refused > 50
+        found = asked(read, path, words=words)
+        refused += found is None
+        if kind == "codes" and found is not None:
+            found.usage()
+        if kind == "model" and found is not None:
+            assert found.device == "cpu"
+            if i % 5 == 0:
+                asked(
+                    found.encode, SIGNALS[:1], kind=ValueError, words="penalty"
+                )  # only signals show whether that fits
+        if kind == "model" and i % 10 == 0:
+            check_printed(quietly("info", path)[1])
+    assert refused > least
 
 
 def test_mutated_models_in_commands(made, tmp_path):

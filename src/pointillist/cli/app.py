@@ -117,7 +117,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
     words = "interrupted"
     try:
         with handling(ENDINGS, end), _warnings_as_lines():
-            _refuse_dashes(given)
+            for before, word in pairwise(given):
+                if word == "-" and before not in _TO_STDOUT:
+                    raise ValueError(
+                        f"{before} -: standard input is not read, nor standard output written: name a file"
+                    )
             code = _command()(given or ["--help"], prog_name="pointillist", standalone_mode=False) or 0
             if code != INTERRUPTED:
                 return int(code)
@@ -135,16 +139,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
     if words:
         fail(words)
     return 128 + received[-1]
-
-
-def _refuse_dashes(given: list[str]) -> None:
-    """Raise where ``-`` stands for a file."""
-    for before, word in pairwise(given):
-        if word == "-" and before not in _TO_STDOUT:
-            raise ValueError(
-                f"{before} -: standard input is not read, and standard output takes {' and '.join(_TO_STDOUT)} only: give "
-                "the name of a file"
-            )
 
 
 @cache

@@ -396,19 +396,13 @@ class CodedRun:
 def _refuse_others(path: Path, metadata: dict[str, Any], identity: dict[str, Any]) -> None:
     """Raise CheckpointError for what is no part of a run, and for a part of another run."""
     from pointillist.learners.checkpoints import differences
-    from pointillist.storage.schema import anything, check_form, mapping, number, one_of, text, whole
+    from pointillist.storage.schema import anything, check_form, mapping, text, whole
 
-    signal = {"name": text, "shape": [whole(1)], "objective": number(), "gap": number(), "nonzeros": whole(0)}
-    signal |= {
-        "psnr": number(null=True),
-        "status": one_of([status.value for status in pt.Status]),
-        "seconds": number(0),
-    }
     form = {
         "first": whole(0),
         "next": whole(0),
         "run": {"data": mapping, ...: anything},
-        "signals": [signal],
+        "signals": [mapping],
         "skipped": [{"number": whole(0), "name": text, "reason": text}],
         ...: anything,
     }

@@ -6,16 +6,13 @@ import json
 import logging
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
 import pointillist as pt
 from pointillist.cli.console import count, number, say, show_log, write_json
 from pointillist.cli.options import AsJson, Model, Recursive
-
-if TYPE_CHECKING:
-    from pointillist.storage import Stored
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +57,7 @@ def info(
     from rich.table import Table
 
     from pointillist.cli.reading import found_files
+    from pointillist.storage import kind_of
 
     show_log()
     found = found_files(paths, frozenset((".safetensors",)), recursive)
@@ -67,7 +65,7 @@ def info(
     for one in found:
         for file in one.files:
             try:
-                every.append(_facts(Path(file)))
+                every.append((_codes_facts if kind_of(file) == "codes" else _model_facts)(file))
             except pt.ModelFileError as error:
                 if one.named:
                     raise
@@ -91,20 +89,6 @@ def info(
         say(drawn)
 
 
-def _facts(path: Path) -> dict[str, Any]:
-    from pointillist.learners.checkpoints import check_checkpoint, check_model
-    from pointillist.storage import kind_of, load_model
-
-    if kind_of(path) == "codes":
-        return _codes_facts(path)
-    stored = load_model(path)
-    if "stream" in stored.metadata:
-        check_checkpoint(stored)
-    elif "class" in stored.metadata:
-        check_model(stored)
-    return _model_facts(path, stored)
-
-
 def _words(value: Any) -> str:
     """A value in a line: settings by name, the first few of a list, a number with four digits."""
     if isinstance(value, dict):
@@ -112,19 +96,25 @@ def _words(value: Any) -> str:
     if isinstance(value, list):
         more = f" and {len(value) - _NAMED:,} more" if len(value) > _NAMED else ""
         return f"{', '.join(map(str, value[:_NAMED]))}{more}"
-    return number(value) if isinstance(value, float) else str(value)
+    return number(value) if isinstance(value, float) else "unknown" if value is None else str(value)
 
 
-def _model_facts(path: Path, stored: Stored) -> dict[str, Any]:
+def _model_facts(path: str) -> dict[str, Any]:
     """Facts about a model; of one that no learner wrote, everything but its filters may be missing or strange."""
-    from pointillist.learners.checkpoints import read_history
+    from pointillist.learners.checkpoints import check_checkpoint, check_model, read_history
     from pointillist.learners.watching import finite
+    from pointillist.storage import load_model
 
+    stored = load_model(path)
     recorded, filters = stored.metadata, stored.arrays["filters"]
-    learned = "class" in recorded
-    history = [finite(info) for info in read_history(stored.arrays)] if learned else []
+    if "stream" in recorded:
+        check_checkpoint(stored)
+    elif "class" in recorded:
+        check_model(stored)
+    history = [finite(info) for info in read_history(stored.arrays)] if "class" in recorded else []
+    judged = [info["validation_objective"] for info in history if "validation_objective" in info]
     facts = {
-        "file": str(path),
+        "file": path,
         "kind": "checkpoint" if "stream" in recorded else "model",
         "created": stored.created,
         "pointillist_version": stored.pointillist_version,
@@ -137,16 +127,14 @@ def _model_facts(path: Path, stored: Stored) -> dict[str, Any]:
         "n_iter": recorded.get("step"),
         "n_seen": recorded.get("n_seen"),
         "last": history[-1] if history else {},
-        "held_out_objective": next(
-            (info["validation_objective"] for info in reversed(history) if "validation_objective" in info), None
-        ),
+        "held_out_objective": judged[-1] if judged else None,
     }
     if facts["kind"] == "checkpoint":
         facts["run"] = {name: recorded[name] for name in ("fit", "data", "environment", "stream", "record")}
     return facts
 
 
-def _codes_facts(path: Path) -> dict[str, Any]:
+def _codes_facts(path: str) -> dict[str, Any]:
     """Facts about codes; of those that ``pointillist encode`` did not write, only what the arrays tell."""
     from pointillist.storage import read_codes
     from pointillist.validation import is_number
@@ -157,7 +145,7 @@ def _codes_facts(path: Path) -> dict[str, Any]:
     gaps = [row["gap"] for row in rows if is_number(row.get("gap"))]
     skipped = recorded.get("skipped")
     return {
-        "file": str(path),
+        "file": path,
         "kind": "part" if "first" in recorded and "run" in recorded else "codes",
         "signals": len(codes),
         "filters": codes.n_filters,
@@ -200,12 +188,20 @@ def _model_lines(facts: dict[str, Any]) -> dict[str, Any]:
     filters = filters_in_words(facts["filters"]["shape"], facts["parameters"].get("channels") is True)
     steps = f"{facts['class']}, {facts['n_iter']} steps, {facts['n_seen']} signals seen, seed {facts['seed']}"
     unnamed = {k: v for k, v in facts["parameters"].items() if k not in ("n_filters", "filter_size", "random_state")}
+    place = ""
+    if run is not None:
+        skipped = sum(run["stream"]["skipped"].values())
+        left_out = f", {count(skipped, 'signal')} left out" if skipped else ""
+        place = (
+            f"in pass {run['stream']['epoch'] + 1} of {run['fit']['n_epochs']}, "
+            f"{count(run['stream']['offset'], 'signal')} into it{left_out}; it has not ended: go on with learn --resume"
+        )
     return {
         facts["kind"]: facts["file"],
         "written": f"{facts['created']} by pointillist {facts['pointillist_version']}",
         "filters": f"{filters}, {facts['filters']['type']}",
         "learned by": facts["class"] and steps,
-        "run": run and _run_words(run),
+        "run": place,
         "preprocessing": facts["preprocessing"] or "not recorded",
         "learned from": data and f"{data.get('signals')} signals of {_words(data.get('paths'))}",
         "seconds": last and f"{last['seconds']:.1f}",
@@ -214,16 +210,6 @@ def _model_lines(facts: dict[str, Any]) -> dict[str, Any]:
         "stopped early": "yes" if extra.get("stopped_early") else "",
         "parameters": {name: json.dumps(value) for name, value in unnamed.items()},
     }
-
-
-def _run_words(run: dict[str, Any]) -> str:
-    """The place of a run that wrote a checkpoint, and how to go on."""
-    place, skipped = run["stream"], sum(run["stream"]["skipped"].values())
-    left_out = f", {count(skipped, 'signal')} left out" if skipped else ""
-    return (
-        f"in pass {place['epoch'] + 1} of {run['fit']['n_epochs']}, {count(place['offset'], 'signal')} into it{left_out}; "
-        "it has not ended: go on with learn --resume"
-    )
 
 
 def _mapping(value: Any) -> dict[str, Any]:

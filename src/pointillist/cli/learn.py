@@ -258,7 +258,8 @@ def learn(
     held = replace(wanted, paths=validation, crops=None) if validation else None
     others = None if held is None else held.prepared()
     if others is not None and crops is None:
-        both = sorted(set(_names(others)) & set(_names(source)))
+        named = [{one.name(i) for i in range(len(one))} for one in (others, source)]
+        both = sorted(named[0] & named[1])
         if both:
             warn(f"--validation shares {len(both)} signals with the training ones, so it says little: {both[0]}")
     checkpoint = None
@@ -396,10 +397,6 @@ def _within(limit: int, info: dict[str, Any]) -> bool:
         limit, f"step {info['iteration']}", "take a smaller --batch, fewer or smaller filters, fewer --jobs, or --crops"
     )
     return False
-
-
-def _names(source: Source) -> list[str]:
-    return [source.name(i) for i in range(len(source))]
 
 
 def _read_all(source: Source, wanted: Wanted, box: Sequence[int]) -> tuple[list[NDArray], dict[str, int]]:

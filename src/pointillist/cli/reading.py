@@ -76,9 +76,10 @@ class Wanted:
 
     def prepared(self, cache: int = DEFAULT_CACHE) -> Source:
         """The signals as they are learned from; nothing is read yet."""
-        source: Source = self.stored()
+        stored = self.stored()
+        source: Source = stored
         if self.crops is not None:
-            source = CropSource(self.stored(), self.crops, self.crop_size, seed=self.seed, cache=cache)
+            source = CropSource(stored, self.crops, self.crop_size, seed=self.seed, cache=cache)
         if self.normalise == "contrast":
             source = NormalisedSource(source, self.ndim)
         return source if self.crops is not None else KeptSource(source, cache)
@@ -150,25 +151,28 @@ class SignalReader:
         Of small data everything is read before the first signal is yielded, so that what cannot be read stops the work
         before it begins. `skipped` takes name and reason of what is left out, by number; it is an error to leave out all.
         """
-        waiting: deque[Item] = deque()
+        waiting: deque[tuple[Item, int]] = deque()
         held = 0
         for number in range(first, len(self.source)):
             try:
-                waiting.append(self.read(number))
+                item = self.read(number)
             except UnreadableFileError as error:
                 if self.wanted.on_error == "raise":
                     raise
                 log.warning("skipped: %s", error)
                 skipped[number] = self.source.name(number), str(error)
                 continue
-            held += _held(waiting[-1])
+            size = 0 if is_mapped(item.signal) else item.signal.nbytes
+            waiting.append((item, size))
+            held += size
             while waiting and held > ahead:
-                held -= _held(waiting[0])
-                yield waiting.popleft()
+                item, size = waiting.popleft()
+                held -= size
+                yield item
         if len(skipped) == len(self.source):
             reason = next(iter(skipped.values()))[1]
             raise ValueError(f"none of the {len(skipped)} signals can be used; the first: {reason}")
-        yield from waiting
+        yield from (item for item, _ in waiting)
 
     def groups(
         self, first: int, skipped: dict[int, tuple[str, str]], ahead: int, most: int, samples: float
@@ -190,10 +194,6 @@ class SignalReader:
                 group = []
         if group:
             yield group
-
-
-def _held(item: Item) -> int:
-    return 0 if is_mapped(item.signal) else item.signal.nbytes
 
 
 def reader_for(model: Any, file: Path, paths: Sequence[Path], layout: str | None, **how: Any) -> SignalReader:
