@@ -54,13 +54,6 @@ def finds(attack, tmp_path, kind):
     return any(one.kind == kind for found in attempts(attack, tmp_path) for one in found)
 
 
-def test_calls_are_counted(proving):
-    verbs = [verb for verb, _ in proving.peace(CAREFUL).calls]
-    written = [verb for verb in verbs if verb in ("mkdir", "open w", "write", "close", "fsync", "replace", "rmdir")]
-    careful = ["mkdir", "open w", "close", "open w", "write", "write", "write", "close"]
-    assert written == [*careful, "open w", "fsync", "close", "replace", "close", "rmdir", "fsync", "close"]
-
-
 def test_faults_find_what_is_lost_left_behind_and_said_badly(proving, tmp_path):
     for job, kind in ((CARELESS, "lost"), (TALKATIVE, "unnamed error"), (FORGETFUL, "left behind")):
         assert finds(use(proving, Faults([job])), tmp_path, kind)
@@ -81,12 +74,6 @@ def test_nothing_is_found_where_nothing_is_wrong(proving, tmp_path, kind):
 @pytest.mark.skipif(bool(Calls().missing), reason="strace is not here")
 def test_system_calls_find_half_a_file(proving, tmp_path):
     assert finds(use(proving, Calls([CARELESS])), tmp_path, "lost")
-
-
-def test_the_same_seed_is_the_same_attempt(proving):
-    attack = use(proving, Faults([CAREFUL]))
-    assert attack.plan(17) == attack.plan(17)
-    assert {attack.plan(seed)[1].at for seed in range(40)} == set(range(1, len(proving.peace(CAREFUL).calls) + 1))
 
 
 @pytest.mark.slow

@@ -3,23 +3,9 @@
 import numpy as np
 import pytest
 from benchmarks.judge import Descent, times_to
-from benchmarks.measure import decibels, in_turns, profiled
+from benchmarks.measure import profiled
 
 import pointillist as pt
-
-
-def test_decibels_are_those_of_a_file():
-    truth = np.full((4, 4), 100, np.uint8)
-    assert decibels(truth, truth + 10.4) == pytest.approx(10 * np.log10(255**2 / 100))
-    mask = np.eye(4, dtype=bool)
-    answer = np.where(mask, 105, 0)
-    assert decibels(truth, answer, mask) == pytest.approx(10 * np.log10(255**2 / 25))
-
-
-def test_works_take_turns():
-    done = []
-    in_turns({"a": lambda: done.append("a"), "b": lambda: done.append("b")}, 2)
-    assert done == ["a", "b", "a", "b"]
 
 
 def test_a_profile_gives_all_time_to_functions():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from benchmarks.reach import EXCESS, Task, fewest, insist, loosest, optimum_of, reach
+from benchmarks.reach import EXCESS, Task, fewest, optimum_of, reach
 
 import pointillist as pt
 
@@ -12,23 +12,6 @@ def test_the_fewest_that_suffice(needed):
     asked = []
     assert fewest(lambda count: asked.append(count) or count >= needed, 12) == needed
     assert 12 not in asked  # the most are known to suffice
-
-
-def test_the_loosest_that_suffices():
-    assert loosest(lambda tol: tol <= 0.04, 1e-3) == pytest.approx(0.04, rel=0.03)
-    assert loosest(lambda tol: tol <= 0.04, 1e-3) <= 0.04
-    assert loosest(lambda tol: False, 1e-3) == 1e-3
-
-
-def test_solves_begin_again_where_they_gave_up():
-    class Answer:
-        def __init__(self, gap, codes):
-            self.gap, self.codes = np.array([gap, 0.0]), codes
-
-    answers = [Answer(0.1, "a"), Answer(0.02, "b"), Answer(1e-4, "c"), Answer(0.0, "d")]
-    starts = []
-    assert insist(lambda start: starts.append(start) or answers[len(starts) - 1], 1e-3).codes == "c"
-    assert starts == [None, "a", "b"]
 
 
 @pytest.mark.parametrize("boundary", ["same", "circular"])

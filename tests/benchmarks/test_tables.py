@@ -17,20 +17,6 @@ def test_rows_are_added_and_counted():
         table.add("two")
 
 
-def test_tables_of_named_cells_say_yes_and_no():
-    table = Table.of("T", [{"device": "cpu", "ahead": False}, {"device": "cuda", "ahead": True}])
-    assert table.columns == ["device", "ahead"]
-    assert table.rows == [["cpu", "no"], ["cuda", "yes"]]
-
-
-def test_our_curves_have_the_first_colours_and_sporcos_are_dashed():
-    curves = chart("T", "s", "dB", {"SPORCO": ([1], [2]), "ours": ([1], [3])}).curves
-    assert [(one.label, one.colour, one.style) for one in curves] == [
-        ("SPORCO", "c1", "dashed"),
-        ("ours", "c0", "line"),
-    ]
-
-
 def test_records_are_read_back_as_blocks(tmp_path):
     table = Table("T", ["a"])
     table.add(np.float32(1.5))

@@ -8,7 +8,7 @@ import pytest
 from paper.judging import Judgement, Trajectory
 from paper.plain import to_plain
 
-from paper import complexity, figure1, figure2, figure3, figure4, figure5
+from paper import figure1, figure2, figure3, figure4
 from pointillist.plot.page import Compare, Picture, Table, Text
 
 
@@ -80,29 +80,6 @@ def test_the_papers_rows_are_met_by_the_paper_itself(lab, monkeypatch):
     assert [one.holds for one in verdicts] == [True, True, True, True, True, False]
     verdicts = figure4.row_verdicts(lab, worse, rows, rows["c"])
     assert [one.holds for one in verdicts] == [True, False, False, False, False, False], "the paper's protocol decides"
-
-
-def test_verdicts_about_batches_follow_the_numbers():
-    single = Trajectory("single", [10.0, 100.0], [1, 2])
-    many = Trajectory("many", [5.0, 10.0, 20.0], [20, 40, 60])
-
-    def judged(*values):
-        return [Judgement(0.0, value, [value], [1]) for value in values]
-
-    known = {"single": judged(20, 25), "many": judged(24, 25.1, 26)}
-    assert figure5.batch_verdict(single, many, known, 20).ours == "10.0 times"
-    assert figure5.batch_verdict(single, many, known, 20).holds
-    late = figure5.batch_verdict(single, many, known | {"many": judged(20, 24, 25)}, 20)
-    assert (late.ours, late.holds) == ("5.0 times", False)
-    assert figure5.batch_verdict(single, many, known | {"many": judged(20, 21, 22)}, 20).ours == "not reached"
-
-
-def test_verdicts_about_exponents_follow_the_numbers():
-    claimed = {"p": 1.0, "K": 1.0}
-    assert complexity.bounded_verdict("c", "p", {"p": 1.1, "K": 0.3}, claimed).holds
-    above = complexity.bounded_verdict("c", "p", {"p": 1.2, "K": 0.3}, claimed)
-    assert not above.holds
-    assert "p lies more than 0.15 above" in above.because
 
 
 def test_verdicts_about_levels_and_speed_follow_the_numbers():

@@ -62,11 +62,6 @@ def test_filter_updates_reach_the_constrained_optimum(images, start, monkeypatch
     assert loss(learner.filters.ravel()) == pytest.approx(best.fun, rel=1e-4)
 
 
-def test_batch_learning_descends(images, start):
-    values = [value for value, _ in zip(BatchFrequency(images, start), range(5), strict=False)]
-    assert values[-1] < values[0]
-
-
 def test_online_learning_keeps_what_is_due(images, start):
     path = learn_online(images, start, passes=2, due=lambda step: step == 2, first=10.0, delay=5.0)
     assert path.seen == [2, 6]

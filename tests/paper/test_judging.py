@@ -27,9 +27,3 @@ def test_filters_are_kept_when_due_and_at_the_end(images):
     kept = follow(model, images, "ours", due=powers_of_two)
     assert kept.seen == [1, 2, 4, 5]
     np.testing.assert_array_equal(kept.filters[-1], model.filters_)
-
-
-def test_learning_ends_when_it_may_stop(images):
-    model = OnlineCSC(2, 3, 1.0, n_epochs=1, random_state=0, n_jobs=1)
-    kept = follow(model, images, "ours", stop=lambda trajectory, seconds: len(trajectory.seen) == 3)
-    assert kept.seen == [1, 2, 3]

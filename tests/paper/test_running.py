@@ -7,10 +7,8 @@ import pytest
 from paper.inputs import Inputs
 from paper.iterations import inpaint_by_admm
 from paper.judging import exact
-from paper.plain import to_plain
-from paper.report import Record, read_record
 
-from paper import figure3, redraw, reproduce, rivals
+from paper import redraw, reproduce, rivals
 from pointillist.solvers.encoding import decode
 
 pytestmark = pytest.mark.usefixtures("tiny")
@@ -25,16 +23,6 @@ def test_writes_results_and_a_report_that_can_be_redrawn(tmp_path):
     redraw(tmp_path / "a" / "results.json", tmp_path / "b")
     assert (tmp_path / "b" / "report.html").read_text() == page
     assert "our own frequency-domain reference" in page
-
-
-def test_results_of_other_settings_are_mentioned(tmp_path):
-    reproduce(["fig3"], output=tmp_path, quick=True)
-    plain = json.loads((tmp_path / "results.json").read_text())
-    plain["about"]["version"] = "0.0"
-    (tmp_path / "results.json").write_text(json.dumps(plain))
-    told = []
-    reproduce(["fig3"], output=tmp_path, quick=True, say=told.append)
-    assert "have other settings and are replaced" in told[0]
 
 
 def test_refusals(tmp_path):
@@ -80,28 +68,3 @@ def test_sporco_learns_where_it_is_installed(tiny, monkeypatch):
         assert path.filters[-1].shape == (4, 5, 5)
         assert path.seconds[-1] > 0
     assert online.seen == [1, 2]
-
-
-def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
-    run = figure3.run
-
-    def interrupted(lab):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(figure3, "run", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        reproduce(["fig5", "fig3"], output=tmp_path, quick=True)
-    before = read_record(tmp_path / "results.json")
-    assert list(before.figures) == ["fig5"]
-    monkeypatch.setattr(figure3, "run", run)
-    told = []
-    after = reproduce(["fig5", "fig3"], output=tmp_path, quick=True, say=told.append)
-    assert "fig5 is finished already" in told[0]
-    assert list(after.figures) == ["fig3", "fig5"]
-    assert to_plain(vars(after.figures["fig5"])) == to_plain(vars(before.figures["fig5"]))
-
-
-@pytest.mark.parametrize(("load", "said"), [([3.0, 1.0, 1.0], True), ([0.2, 3.0, 3.0], False), ([], False)])
-def test_a_busy_machine_is_mentioned(load, said):
-    about = {"scale": "quick", "data": "photographs", "rival": "our own"}
-    assert ("busy" in " ".join(Record(about, {"load": load, "threads": 2}).remarks())) is said
