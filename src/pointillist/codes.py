@@ -134,13 +134,13 @@ class SparseCodes:
         n_filters: int,
         names: list[str] | None = None,
     ) -> SparseCodes:
-        """Codes of lists that were made here, as solvers do, unchecked."""
+        """Codes of lists of `indices`, `values`, `grids` and perhaps `names` for `n_filters`, unchecked: solvers made them."""
         made = cls.__new__(cls)
         made.indices, made.values, made.grids, made.n_filters, made.names = indices, values, grids, n_filters, names
         return made
 
     def replaced(self, indices: list[Any], values: list[Any]) -> SparseCodes:
-        """Other codes of these signals, unchecked."""
+        """Other codes of these signals, with other `indices` and `values`, unchecked."""
         return self.trusted(indices, values, self.grids, self.n_filters, self.names)
 
     @property

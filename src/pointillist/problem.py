@@ -153,16 +153,12 @@ class ConvolutionOperator:
             found[~clean] = weighted
         return found
 
-    def synthesise(self, indices: NDArray, values: NDArray) -> NDArray:
+    def synthesise(self, indices: NDArray, values: NDArray, dtype: Any = None) -> NDArray:
         """D z for sparse codes (flat indices and values), a signal (channels, *space)."""
-        return self.geometry.gather(self.synthesise_padded(indices, values))
-
-    def synthesise_exactly(self, indices: NDArray, values: NDArray) -> NDArray:
-        """D z in float64, whatever the precision of the filters and the codes."""
-        return self.geometry.gather(self.synthesise_padded(indices, values, np.float64))
+        return self.geometry.gather(self.synthesise_padded(indices, values, dtype))
 
     def synthesise_padded(self, indices: NDArray, values: NDArray, dtype: Any = None) -> NDArray:
-        """The flat padded signal of sparse codes, before the boundary cuts or folds it, in the filters' precision."""
+        """The flat padded signal of sparse codes, before the boundary cuts or folds it."""
         flat = np.zeros(self.geometry.padded_length, dtype or self.filters.dtype)
         convolution.synthesise(self.layout, indices, values.astype(flat.dtype, copy=False), flat)
         return flat
@@ -177,10 +173,6 @@ class ConvolutionOperator:
     def correlate(self, signal: NDArray, indices: NDArray | None = None) -> NDArray:
         """Dᵀ of a signal (channels, *space): (n_filters, *grid), or one value for each of `indices`."""
         flat = self.geometry.spread(np.ascontiguousarray(signal, self.filters.dtype))
-        return self.correlate_padded(flat, indices)
-
-    def correlate_padded(self, flat: NDArray, indices: NDArray | None = None) -> NDArray:
-        """Compute Dᵀ of a flat padded signal, as `correlate` does for an unpadded one."""
         if indices is not None:
             out = np.empty(len(indices), flat.dtype)
             convolution.correlate(self.layout, indices, flat, out)

@@ -302,7 +302,10 @@ class DevicePlace(Place):
         self.device, self.xp = device, device.cupy
 
     def array(self, given: Any, name: str) -> Any:
-        return self.device.take(given, name)
+        taken = self.device.take(given, name)
+        if taken.dtype.kind not in "fiub":
+            raise ValueError(f"{name} must hold real numbers, got {taken.dtype}")
+        return taken
 
     def full(self, array: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         return self.xp.ascontiguousarray(self.xp.broadcast_to(array, shape).astype(dtype, copy=False))
@@ -410,15 +413,16 @@ def checked_signals(
                 f"got an array of shape {several.shape}"
                 + (f"; add an axis for a single signal: {name}[None]" if several.ndim == wanted - 1 else "")
             )
+        if several.size == 0:
+            raise ValueError(f"{name} is empty, its shape is {several.shape}: give at least one signal")
+        return place.split(several if channels else several[:, None], kept_precision(several.dtype))
     if len(several) == 0:
         raise ValueError(f"{name} is empty: give at least one signal")
-    if hasattr(several, "ndim"):
-        _check_samples(several, name)
-        return place.split(several if channels else several[:, None], kept_precision(several.dtype))
     signals = []
     for i, given in enumerate(several):
         array = place.array(given, f"{name}[{i}]")
-        _check_samples(array, f"{name}[{i}]")
+        if array.size == 0:
+            raise ValueError(f"{name}[{i}] is empty, its shape is {array.shape}")
         if array.ndim != wanted - 1:
             raise ValueError(
                 f"{name}[{i}] must have {wanted - 1} axes, got shape {array.shape}; the filters have {ndim} dimensions"
@@ -426,13 +430,6 @@ def checked_signals(
         array = array if channels else array[None]
         signals.append(place.full(array, array.shape, kept_precision(array.dtype)))
     return signals
-
-
-def _check_samples(array: Any, name: str) -> None:
-    if array.dtype.kind not in "fiub":  # of a device: NumPy's were looked at before
-        raise ValueError(f"{name} must hold real numbers, got {array.dtype}")
-    if array.size == 0:
-        raise ValueError(f"{name} is empty, its shape is {array.shape}")
 
 
 def kept_precision(dtype: Any) -> np.dtype:

@@ -52,12 +52,12 @@ def test_dense_correlation_of_some_rows_is_that_of_all(width, dtype):
     geometry = Geometry((6, width + 2), (2, 3), 1, "valid")
     assert geometry.grid == (5, width)
     operator = ConvolutionOperator(rng.standard_normal((9, 1, 2, 3)).astype(dtype), geometry)
-    flat = geometry.spread(rng.standard_normal((1, *geometry.signal)).astype(dtype))
-    whole = operator.correlate_padded(flat)
+    signal = rng.standard_normal((1, *geometry.signal)).astype(dtype)
+    whole = operator.correlate(signal)
     part = np.full(16 * 2 * width, np.nan, dtype)
-    convolution.correlate_dense(operator.layout, flat, 1, 3, part)
+    convolution.correlate_dense(operator.layout, geometry.spread(signal), 1, 3, part)
     np.testing.assert_array_equal(part.reshape(16, 2, width)[:9], whole[:, 1:3])
-    one_by_one = operator.correlate_padded(flat, np.arange(operator.n_codes)).reshape(whole.shape)
+    one_by_one = operator.correlate(signal, np.arange(operator.n_codes)).reshape(whole.shape)
     np.testing.assert_allclose(whole, one_by_one, atol=1e-5 if dtype == np.float32 else 1e-13)
 
 

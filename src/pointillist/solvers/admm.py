@@ -52,7 +52,7 @@ class AdmmSettings:
     def __post_init__(self) -> None:
         check_numbers(self)
 
-    def rho_for(self, problem: Problem) -> float:
+    def _rho_for(self, problem: Problem) -> float:
         """ρ of a problem: the given one, or the paper's choice."""
         return 10 * float(np.mean(problem.penalty)) if self.rho is None else self.rho
 
@@ -60,11 +60,11 @@ class AdmmSettings:
         """These settings for w ‖d‖² divided by 2 to the `power`."""
         return self if self.rho is None else replace(self, rho=rescaled_number(self.rho, power))
 
-    def iterate(
+    def _iterate(
         self, problem: Problem, signals: Sequence[NDArray], members: Sequence[int], at_b: NDArray, step: Step
     ) -> list[Solution]:
         """Iterate for all signals numbered `members` at once, whose Aᵀ b is given, until their gaps are small."""
-        rho, alpha = at_b.dtype.type(self.rho_for(problem)), at_b.dtype.type(self.relaxation)
+        rho, alpha = at_b.dtype.type(self._rho_for(problem)), at_b.dtype.type(self.relaxation)
         prices = problem.penalty_at(problem.sample)
         if problem.sample is None:
             prices = np.broadcast_to(prices, (problem.n_filters, problem.geometry.n_positions)).reshape(-1)
@@ -129,7 +129,7 @@ class SampledADMM(AdmmSettings):
         self, state: Problem, signals: Sequence[NDArray], *, n_jobs: int = 1, start: SparseCodes | None = None
     ) -> Result:
         """Solve for the codes of signals (channels, *space); ADMM begins at zero whatever `start` is."""
-        rho, solutions = self.rho_for(state), list[Solution]()
+        rho, solutions = self._rho_for(state), list[Solution]()
         chunk, sharing = 1, 1
         if not state.has_own_weights:
             codes = SampledOperator(state, None).n_codes
@@ -148,7 +148,7 @@ class SampledADMM(AdmmSettings):
             members = range(first, min(first + chunk, len(signals)))
             images = np.stack([signals[i] for i in members])
             seen = images if operator.roots is None else operator.roots * images
-            solutions += self.iterate(state, signals, members, np.stack(parallel(operator.adjoint, seen, n_jobs)), step)
+            solutions += self._iterate(state, signals, members, np.stack(parallel(operator.adjoint, seen, n_jobs)), step)
         return collect(state, solutions, self.tol)
 
 
@@ -190,7 +190,7 @@ class FrequencyADMM(AdmmSettings):
             )
         if problem.drawn is not None or problem.weights is not None:
             raise ValueError('solver="fft" takes neither sampling nor weights; use solver="cd" or "admm"')
-        rho, axes = self.rho_for(problem), tuple(range(-len(geometry.signal), 0))
+        rho, axes = self._rho_for(problem), tuple(range(-len(geometry.signal), 0))
         # A code at i puts the filter's centre on sample i: roll the zero-padded filters so that the centre is at 0.
         ends = [(0, n - f) for n, f in zip(geometry.signal, geometry.filter, strict=True)]
         padded = np.roll(np.pad(filters, [(0, 0), (0, 0), *ends]), [-o for o in geometry.offset], axes)
@@ -219,7 +219,7 @@ class FrequencyADMM(AdmmSettings):
         problem, step = state
 
         def one(i: int) -> Solution:
-            return self.iterate(problem, signals, [i], problem.operator.correlate(signals[i]).reshape(1, -1), step)[0]
+            return self._iterate(problem, signals, [i], problem.operator.correlate(signals[i]).reshape(1, -1), step)[0]
 
         return collect(problem, parallel(one, range(len(signals)), n_jobs), self.tol)
 

@@ -309,7 +309,7 @@ class HostWorkingSet:
         Near violators may be all that is looked at, as long as the objective falls and no certificate is in sight. With a
         ridge nobody waits for a gap; that of the last look is a bound without a scan.
         """
-        fit, bound = self.problem.operator.synthesise_exactly(self.codes, self.values), self.bound
+        fit, bound = self.problem.operator.synthesise(self.codes, self.values, dtype=np.float64), self.bound
         difference = np.subtract(self.signal, fit, out=fit)
         self.exact = difference if self.weights is None else self.weights * difference
         self.residual = self.geometry.spread(self.exact.astype(self.values.dtype))

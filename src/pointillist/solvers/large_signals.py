@@ -275,7 +275,7 @@ class LargeSignal:
         reach = [-(-(f - 1) // self.blocks.side) for f in self.problem.geometry.filter]
         tile = tuple(slice(max(c - r, 0), c + 1) for c, r in zip(block, reach, strict=True))
         view = TileView(self, self.blocks.box(tile))
-        fit = view.problem.operator.synthesise_exactly(*view.local(*self.codes.of(tile)))
+        fit = view.problem.operator.synthesise(*view.local(*self.codes.of(tile)), dtype=np.float64)
         own, there = self._samples(block, view)
         difference = self.signal[there] - fit[own]
         return 0.5 * inner(difference if self.weights is None else self.weights[there] * difference, difference)
@@ -384,7 +384,7 @@ class TileView:
         left = self.residual.astype(np.float64)
         if self.weights is not None:
             left = np.divide(left, self.weights, out=np.zeros_like(left), where=self.weights > 0)
-        left += self.problem.operator.synthesise_exactly(codes, values)
+        left += self.problem.operator.synthesise(codes, values, dtype=np.float64)
         return left.astype(self.residual.dtype)
 
     def put(self, residual: NDArray) -> NDArray:
