@@ -34,8 +34,7 @@ UNTOUCHED = {
     "FrequencyADMM.solve": "encode calls it", "CoordinateDescent.prepare": "encode calls it",
     "SampledADMM.prepare": "encode calls it", "FrequencyADMM.prepare": "encode calls it",
     "CoordinateDescent.rescaled": "encode calls it", "SampledADMM.rescaled": "encode calls it",
-    "FrequencyADMM.rescaled": "encode calls it", "SampledADMM.iterate": "solve calls it",
-    "FrequencyADMM.iterate": "solve calls it",
+    "FrequencyADMM.rescaled": "encode calls it",
     "Checkpoints.begin": "learners call it",
 }  # fmt: skip
 """What is public by its name, but gets what it is given from the package itself, and why."""

@@ -134,7 +134,7 @@ class SparseCodes:
         n_filters: int,
         names: list[str] | None = None,
     ) -> SparseCodes:
-        """Codes of lists of `indices`, `values`, `grids` and perhaps `names` for `n_filters`, unchecked: solvers made them."""
+        """Codes of `indices`, `values`, `grids` and perhaps `names` for `n_filters`, unchecked: solvers made them."""
         made = cls.__new__(cls)
         made.indices, made.values, made.grids, made.n_filters, made.names = indices, values, grids, n_filters, names
         return made
