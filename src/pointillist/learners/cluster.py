@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pointillist.data.damage import OnError
-from pointillist.data.sources import ReadBatch, Source, UnreadBatch, read_batch
+from pointillist.data.sources import Source, UnreadBatch, read_batch
 from pointillist.data.sources.stream import Least
 from pointillist.kernels.compiling import working_time
 from pointillist.learners.step import Brief, Feed, LearnerState, Step
@@ -122,7 +122,7 @@ def coded_steps(client: Client, step: Step, feed: Feed, state: LearnerState) -> 
             raise ConnectionError(f"the cluster lost its scheduler in step {state.step + 1}") from error
         results = [result for _, result, _ in answers if result is not None]
         if stream is not None:
-            stream.hand_out(whole, ReadBatch([], [why for _, _, skipped in answers for why in skipped]))
+            stream.hand_out(whole, (why for _, _, skipped in answers for why in skipped))
         if results:
             batch = whole if stream is None else join([piece for piece, result, _ in answers if result is not None])
             bounds = np.cumsum([0, *[len(result.codes) for result in results]]).tolist()

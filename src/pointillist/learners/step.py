@@ -21,7 +21,6 @@ from pointillist.data.damage import OnError, note_skipped, nothing_usable
 from pointillist.data.sources import (
     ArraySource,
     IteratorSource,
-    ReadBatch,
     Stream,
     UnreadBatch,
     as_source,
@@ -508,7 +507,7 @@ class Feed:
             yield from map(self._step.check, self.stream)
             return
         for unread in self.stream.unread():
-            self.stream.hand_out(unread, ReadBatch([], []))
+            self.stream.hand_out(unread)
             yield self.whole.take(unread.indices)
 
     def first(self) -> Batch:

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from pointillist.data.sources import ArraySource, IteratorSource, ReadBatch, Stream, as_source, read_batch
+from pointillist.data.sources import ArraySource, IteratorSource, Stream, as_source, read_batch
 from pointillist.errors import UnreadableFileError
 from pointillist.sampling import generator
 
@@ -139,7 +139,7 @@ def test_batches_are_read_elsewhere_and_handed_out_here():
     for unread in driver.unread():
         read = read_batch(source, pickle.loads(pickle.dumps(unread)), None, "skip")
         remote.append(read.signals)
-        driver.hand_out(unread, ReadBatch([], read.skipped))
+        driver.hand_out(unread, read.skipped)
     assert numbers(batch for batch in remote if batch) == numbers(whole)
     assert driver.place() == whole.place()
     with pytest.raises(UnreadableFileError):

@@ -19,7 +19,6 @@ from pointillist.data.sources.opening import open_source
 from pointillist.data.sources.stacks import NpySource, TiffSource
 from pointillist.data.sources.stream import (
     IteratorSource,
-    ReadBatch,
     Stream,
     UnreadBatch,
     read_batch,

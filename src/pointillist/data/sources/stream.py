@@ -225,9 +225,9 @@ class Stream:
                 yield UnreadBatch(epoch, first, tuple(order[first : first + self.batch_size].tolist()))
             offset = 0
 
-    def hand_out(self, unread: UnreadBatch, read: ReadBatch) -> None:
+    def hand_out(self, unread: UnreadBatch, skipped: Iterable[str] = ()) -> None:
         """Note that a batch is in the learner's hands, and warn of what was left out for the first time."""
-        note_skipped(self.skipped, read.skipped)
+        note_skipped(self.skipped, skipped)
         self._epoch, self._offset = self._behind(unread)
 
     def _behind(self, unread: UnreadBatch) -> tuple[int, int]:
