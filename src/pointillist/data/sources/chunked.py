@@ -303,24 +303,17 @@ class _ZarrStore:
         check_regular(path)
         return path.open("rb")
 
-    def read(self, name: str, most: int) -> bytes | None:
-        """A whole file of at most so many bytes; None where there is none."""
-        stream: BinaryIO | None = self.opened(name)
-        if stream is None:
-            return None
-        with stream:
-            content = stream.read(most + 1)
-        if len(content) > most:
-            raise ValueError(f"its {name} is longer than {most:,} bytes")
-        return content
-
     def metadata(self, inside: str) -> dict[str, Any] | None:
         """Metadata of the array at a path, of either format; None where there is no array."""
         if inside and any(part in ("", ".", "..") for part in inside.split("/")):
             raise ValueError(f"{inside!r} is no path inside of a store")
         for name in _METADATA:
-            text = self.read(f"{inside}/{name}" if inside else name, _LARGEST_METADATA)
-            if text is not None:
+            stream = self.opened(f"{inside}/{name}" if inside else name)
+            if stream is not None:
+                with stream:
+                    text = stream.read(_LARGEST_METADATA + 1)
+                if len(text) > _LARGEST_METADATA:
+                    raise ValueError(f"its {name} is longer than {_LARGEST_METADATA:,} bytes")
                 found = json.loads(text)
                 return None if found.get("node_type") == "group" else found
         return None
@@ -353,7 +346,9 @@ def _zarr_array(store: _ZarrStore, folder: str, metadata: dict[str, Any]) -> Chu
         plain = key["name"] == "v2"
         separator = (key.get("configuration") or {}).get("separator", "." if plain else "/")
         prefix = "" if plain else f"c{separator}"
-    dtype, codecs = _numeric(kind), _codecs(given)
+    if not isinstance(kind, str) or np.dtype(kind).kind not in "biuf":
+        raise ValueError(f"it holds {kind!r}: only arrays of numbers are read")
+    dtype, codecs = np.dtype(kind), _codecs(given)
     shape, outer = _sides(metadata["shape"]), _sides(chunks)
     inner = outer if shards is None else _sides(shards["chunk_shape"])
     if separator not in ("/", ".") or not len(shape) == len(outer) == len(inner):
@@ -366,46 +361,45 @@ def _zarr_array(store: _ZarrStore, folder: str, metadata: dict[str, Any]) -> Chu
         order = range(len(inner))[:: 1 if order == "C" else -1]
     as_stored = dtype.newbyteorder(">") if settings.get("bytes", {}).get("endian") == "big" else dtype
     room = prod(inner) * dtype.itemsize + 16
+    parts = [side // part for side, part in zip(outer, inner, strict=True)]
 
     def load(number: tuple[int, ...]) -> NDArray[Any] | None:
-        if shards is None:
-            content = store.read(folder + prefix + separator.join(map(str, number)), 2 * room)
-        else:
-            parts = [side // part for side, part in zip(outer, inner, strict=True)]
-            shard, within = zip(*map(divmod, number, parts), strict=True)
-            content = _of_shard(
-                store, folder + prefix + separator.join(map(str, shard)), parts, within, shards, 2 * room
-            )
-        if content is None:
+        shard, within = zip(*map(divmod, number, parts), strict=True)
+        name = folder + prefix + separator.join(map(str, shard))
+        stream = store.opened(name)
+        if stream is None:
+            return None
+        with stream:
+            size = 2 * room + 1 if shards is None else _size_in_shard(stream, parts, within, shards)
+            content = stream.read(min(size, 2 * room + 1))
+        if len(content) > 2 * room:
+            raise ValueError(f"its {name} is longer than {2 * room:,} bytes, or a chunk in it is")
+        if size == 0:
             return None
         samples = np.frombuffer(_decoded(codecs, content, room), as_stored, prod(inner))
         return samples.reshape([inner[axis] for axis in order]).transpose(np.argsort(order))
 
-    return ChunkedArray(shape, inner, dtype, _fill(metadata.get("fill_value"), dtype), load)
+    value = metadata.get("fill_value")
+    with np.errstate(over="ignore"):  # what is too large for its type is infinite
+        return ChunkedArray(shape, inner, dtype, np.array(float(value or 0)).astype(dtype), load)
 
 
-def _of_shard(
-    store: _ZarrStore, name: str, parts: list[int], within: tuple[int, ...], shards: dict[str, Any], most: int
-) -> bytes | None:
-    """One chunk of a shard as it is packed, found by the shard's index; None where there is none."""
+def _size_in_shard(stream: BinaryIO, parts: list[int], within: tuple[int, ...], shards: dict[str, Any]) -> int:
+    """Bytes of a packed chunk in a shard, at which the stream then stands, by the shard's index; 0 where there is none."""
     index = [_codec_name(codec) for codec in shards.get("index_codecs") or ["bytes", "crc32c"]]
     if not set(index) <= {"bytes", "crc32c"} or 16 * prod(parts) > LARGEST_CHUNK:
         raise ValueError("its shards have a packed index, or too many chunks, which is not read")
     length = 16 * prod(parts) + 4 * index.count("crc32c")
-    stream = store.opened(name)
-    if stream is None:
-        return None
-    with stream:
-        end = stream.seek(0, os.SEEK_END)
-        stream.seek(0 if shards.get("index_location") == "start" else max(end - length, 0))
-        places = np.frombuffer(stream.read(length), "<u8", 2 * prod(parts)).reshape(*parts, 2)
-        begin, size = places[within].tolist()
-        if begin == size == 2**64 - 1:
-            return None
-        if begin + size > end or size > most:
-            raise ValueError(f"a chunk of its {name} is longer than {most:,} bytes, or not in it: it is damaged")
-        stream.seek(begin)
-        return stream.read(size)
+    end = stream.seek(0, os.SEEK_END)
+    stream.seek(0 if shards.get("index_location") == "start" else max(end - length, 0))
+    places = np.frombuffer(stream.read(length), "<u8", 2 * prod(parts)).reshape(*parts, 2)
+    begin, size = places[within].tolist()
+    if begin == size == 2**64 - 1:
+        return 0
+    if begin + size > end:
+        raise ValueError("a chunk of its shards does not lie in them: it is damaged")
+    stream.seek(begin)
+    return size
 
 
 def _codecs(given: list[Any]) -> Codecs:
@@ -426,22 +420,7 @@ def _codec_name(codec: Any) -> str:
     return str(name).removeprefix("numcodecs.")
 
 
-def _numeric(kind: Any) -> np.dtype:
-    dtype = np.dtype(kind) if isinstance(kind, str) else None
-    if dtype is None or dtype.kind not in "biuf":
-        raise ValueError(f"it holds {kind!r}: only arrays of numbers are read")
-    return dtype
-
-
 def _sides(given: Any) -> tuple[int, ...]:
     if not isinstance(given, list) or not all(type(side) is int and side >= 0 for side in given):
         raise ValueError(f"it has {given!r} for a shape: it is damaged")
     return tuple(given)
-
-
-def _fill(value: Any, dtype: np.dtype) -> NDArray[Any]:
-    """The sample where no chunk is stored."""
-    if isinstance(value, str) and value.startswith("0x"):
-        return np.array(int(value, 16), f"u{dtype.itemsize}").view(dtype)
-    with np.errstate(over="ignore"):  # what is too large for its type is infinite
-        return np.array(float(value) if isinstance(value, str) else value or 0).astype(dtype)
