@@ -3,7 +3,6 @@
 import io
 import random
 import struct
-import sys
 import warnings
 
 import numpy as np
@@ -221,16 +220,3 @@ def test_samples_beyond_float32_are_named(tmp_path):
         warnings.simplefilter("error")
         with pytest.raises(pt.UnreadableFileError, match=r"a\.npy: its samples are too large for float32"):
             pt.load_image(tmp_path / "a.npy")
-
-
-def test_crops_of_nothing_say_why(tmp_path):
-    (tmp_path / "a.png").write_bytes(b"no picture")
-    with pytest.raises(pt.UnreadableFileError, match=r"cannot read .*a\.png"):
-        pt.sources.CropSource(pt.open_source(tmp_path / "a.png"), 2, (4, 4)).shape(0)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="names are UTF-8 there")
-def test_names_that_are_not_utf8_are_read(tmp_path):
-    path = tmp_path / "a\udcff.npy"
-    np.save(path, STACK)
-    assert pt.open_source(path).describe()["signals"] == 3

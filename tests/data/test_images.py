@@ -1,17 +1,21 @@
-"""Tests of decoding single image files: every kind of pixel, and every kind of damage."""
+"""Tests of pictures: every kind of pixel and of damage in single files, pictures as signals, and what ships."""
 
-import logging
+from importlib.resources import files
 
 import numpy as np
 import pytest
+import scipy.sparse
 import tifffile
 from PIL import Image
 
-from pointillist.data import load_image
+from pointillist.data import as_signals, load_filters, load_image, load_images, load_signals, photographs
 from pointillist.data.photofiles import photograph_size
 from pointillist.errors import UnreadableFileError
+from pointillist.solvers.encoding import encode
+from pointillist.storage import load_model
 
 WEIGHTS = np.array([0.2989, 0.5870, 0.1140])
+SHAPES = {"natural-400": (400, 11, 11), "natural-100": (100, 11, 11), "natural-colour-100": (100, 3, 11, 11)}
 
 
 @pytest.fixture
@@ -35,18 +39,16 @@ def test_colour_and_its_grey(tmp_path, rgb, suffix):
     np.testing.assert_allclose(colour, rgb / 255, atol=1e-6)
 
 
-def test_grey_file_read_as_colour_has_three_equal_channels(tmp_path, rgb):
-    Image.fromarray(rgb[..., 0]).save(tmp_path / "g.png")
-    colour = load_image(tmp_path / "g.png", grey=False)
-    assert colour.shape == (7, 11, 3)
-    np.testing.assert_array_equal(colour, np.stack([load_image(tmp_path / "g.png")] * 3, axis=-1))
-
-
-@pytest.mark.parametrize("suffix", ["png", "tif"])
+@pytest.mark.parametrize("suffix", ["png", "tif", "pgm"])
 def test_sixteen_bit_grey(tmp_path, suffix):
     raw = np.random.default_rng(1).integers(0, 65536, (6, 9), dtype=np.uint16)
-    Image.fromarray(raw).save(tmp_path / f"deep.{suffix}")
-    np.testing.assert_allclose(load_image(tmp_path / f"deep.{suffix}"), raw / 65535, atol=1e-7)
+    if suffix == "pgm":
+        (tmp_path / "deep.pgm").write_bytes(b"P5 9 6 65535\n" + raw.astype(">u2").tobytes())
+    else:
+        Image.fromarray(raw).save(tmp_path / f"deep.{suffix}")
+    grey = load_image(tmp_path / f"deep.{suffix}")
+    np.testing.assert_allclose(grey, raw / 65535, atol=1e-7)
+    np.testing.assert_array_equal(load_image(tmp_path / f"deep.{suffix}", grey=False), np.stack([grey] * 3, axis=-1))
 
 
 @pytest.mark.parametrize("options", [{}, {"planarconfig": "separate"}, {"compression": "zlib"}])
@@ -85,28 +87,6 @@ def test_one_bit_palette_alpha_and_cmyk(tmp_path, rgb):
     np.testing.assert_allclose(load_image(tmp_path / "cmyk.tif"), grey_of(rgb), atol=0.01)
 
 
-def test_animation_gives_its_first_frame_and_says_so(tmp_path, caplog):
-    frames = [Image.fromarray(np.full((5, 6), value, dtype=np.uint8)) for value in (0, 255)]
-    frames[0].save(tmp_path / "a.gif", save_all=True, append_images=frames[1:])
-    with caplog.at_level(logging.INFO, "pointillist.data"):
-        assert load_image(tmp_path / "a.gif").max() == 0
-    assert "2 frames" in caplog.text
-
-
-@pytest.mark.parametrize("code", range(1, 9))
-def test_orientation_is_applied_alike_by_both_decoders(tmp_path, code):
-    raw = np.random.default_rng(4).integers(0, 256, (5, 8), dtype=np.uint8)
-    exif = Image.Exif()
-    exif[274] = code
-    Image.fromarray(raw).save(tmp_path / "o.png", exif=exif)
-    tifffile.imwrite(
-        tmp_path / "o.tif", raw.astype(np.uint16) * 257, extratags=[(274, "H", 1, code, True)], metadata=None
-    )
-    turned = load_image(tmp_path / "o.png")
-    assert turned.shape == ((8, 5) if code >= 5 else (5, 8))
-    np.testing.assert_allclose(load_image(tmp_path / "o.tif"), turned, atol=1e-6)
-
-
 def unreadable(path) -> str:
     with pytest.raises(UnreadableFileError, match=path.name) as caught:
         load_image(path)
@@ -119,12 +99,6 @@ def test_integers_of_unknown_range_are_refused_rather_than_guessed(tmp_path, dty
     path = tmp_path / "counts.tif"
     tifffile.imwrite(path, np.arange(20, dtype=dtype).reshape(4, 5))
     assert "samples" in unreadable(path)
-
-
-def test_sixteen_bit_pgm(tmp_path):
-    raw = np.random.default_rng(8).integers(0, 65536, (4, 5), dtype=np.uint16)
-    (tmp_path / "deep.pgm").write_bytes(b"P5 5 4 65535\n" + raw.astype(">u2").tobytes())
-    np.testing.assert_allclose(load_image(tmp_path / "deep.pgm"), raw / 65535, atol=1e-7)
 
 
 def test_empty_random_and_text(tmp_path):
@@ -175,3 +149,97 @@ def test_missing_file_and_folder(tmp_path):
         load_image(tmp_path / "nowhere.png")
     with pytest.raises(IsADirectoryError, match="is a folder"):
         load_image(tmp_path)
+
+
+def test_many_images_or_none(tmp_path, caplog):
+    for name in ("1.png", "2.png"):
+        Image.new("L", (5, 4)).save(tmp_path / name)
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        load_images([tmp_path / "nowhere"], on_error="skip")
+    with pytest.raises(ValueError, match="paths is empty"):
+        load_images([])
+    with pytest.raises(ValueError, match="on_error must be"):
+        load_images(tmp_path, on_error="ignore")
+    (tmp_path / "2.png").write_bytes(b"damaged")
+    with pytest.raises(UnreadableFileError, match=r"2\.png"):
+        load_images(tmp_path)
+    assert len(load_images(tmp_path, on_error="skip")) == len(load_signals(tmp_path, on_error="skip")) == 1
+    assert caplog.text.count("2.png") == 2
+    (tmp_path / "1.png").unlink()
+    with pytest.raises(ValueError, match="none of the 1 items can be used"):
+        load_images(tmp_path, on_error="skip")
+
+
+def test_pictures_become_signals():
+    rng = np.random.default_rng(6)
+    colour, grey = rng.random((5, 4, 3)), rng.random((5, 4))
+    np.testing.assert_array_equal(as_signals(colour), np.moveaxis(colour, -1, 0)[None])
+    np.testing.assert_array_equal(as_signals(np.moveaxis(colour, -1, 0), channel_axis=0), as_signals(colour))
+    np.testing.assert_array_equal(as_signals(grey), grey[None])
+    assert as_signals({"a": colour, "b": colour}.values()).shape == (2, 3, 5, 4)
+    assert [signal.shape for signal in as_signals([grey, grey[1:]])] == [(5, 4), (4, 4)]
+    assert as_signals(rng.random((6, 5, 4)), channel_axis=None).shape == (1, 6, 5, 4)
+    assert as_signals(np.full((2, 2), 255, np.uint8)).max() == 1
+    for wrong, reason in (([grey, colour], "all grey or all colour"), ([], "empty"), (colour[None], "must be")):
+        with pytest.raises(ValueError, match=reason):
+            as_signals(wrong)
+    with pytest.raises(TypeError, match=r"pictures\[0\] is sparse"):
+        as_signals(scipy.sparse.coo_matrix(np.eye(4)))
+
+
+def shipped(folder, ends):
+    return sorted(
+        entry.name for entry in files("pointillist.data").joinpath(folder).iterdir() if entry.name.endswith(ends)
+    )
+
+
+def test_photographs_are_complete_documented_and_small():
+    train, test = photographs("train"), photographs("test")
+    assert len(train) >= 2 * len(test)
+    assert set(train).isdisjoint(test)
+    names = shipped("photographs", ".jpg")
+    assert {f"{name}.jpg" for name in photographs()} == {f"{name}.jpg" for name in (*train, *test)} == set(names)
+    folder = files("pointillist.data").joinpath("photographs")
+    rows = [line.split("|") for line in folder.joinpath("SOURCES.md").read_text("utf-8").splitlines()]
+    documented = {row[1].strip(" `"): row[2].strip() for row in rows if len(row) > 5 and ".jpg" in row[1]}
+    assert documented == {f"{name}.jpg": split for split in ("train", "test") for name in photographs(split)}
+    assert sum(len(folder.joinpath(name).read_bytes()) for name in names) < 400_000
+    for picture in photographs().values():
+        assert (picture.ndim, picture.dtype) == (2, np.float32)
+        assert 0 <= picture.min() < picture.max() <= 1
+        assert 200 <= max(picture.shape) <= 384
+    assert all(picture.shape[-1] == 3 for picture in photographs("test", grey=False).values())
+    with pytest.raises(ValueError, match="split must be"):
+        photographs("validation")
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_dictionaries_are_small_models_that_say_how_they_were_learned(name):
+    filters = load_filters(name)
+    assert (filters.shape, filters.dtype) == (SHAPES[name], np.float32)
+    norms = np.linalg.norm(filters.reshape(len(filters), -1), axis=1)
+    assert np.all(norms <= 1.001)
+    assert np.median(norms) > 0.99
+    path = files("pointillist.data").joinpath("dictionaries", f"{name}.safetensors")
+    assert path.stat().st_size < 150_000
+    model = load_model(path)
+    assert model.arrays["filters"].dtype == np.float16
+    assert not set(model.metadata["training"]) & set(model.metadata["held_out"])
+    assert {"camera", "coffee"} <= set(model.metadata["held_out"])
+    filters[:] = 0
+    assert load_filters(name).any()
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match=r"no dictionary 'natural-7'.*natural-400, natural-100, natural-colour-100"):
+        load_filters("natural-7")
+
+
+def test_learned_filters_beat_random_ones_on_a_held_out_photograph():
+    crop = photographs("test")["camera"][80:144, 100:164]
+    signal = crop - crop.mean()
+    filters = load_filters("natural-100")
+    noise = np.random.default_rng(0).standard_normal(filters.shape).astype(np.float32)
+    noise /= np.linalg.norm(noise, axis=(1, 2), keepdims=True)
+    learned, random = (encode([signal], bank, 0.1, tol=1e-2).objective[0] for bank in (filters, noise))
+    assert learned < 0.7 * random

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.ndimage import correlate1d
 
 from pointillist.data import contrast_normalise, load_images
 
@@ -29,7 +28,7 @@ def direct(image: np.ndarray) -> np.ndarray:
     return result - result.mean()
 
 
-@pytest.mark.parametrize("shape", [(20, 31), (13, 13), (5, 9), (2, 40)])
+@pytest.mark.parametrize("shape", [(20, 31), (13, 13), (5, 9), (1, 40)])
 def test_agrees_with_a_double_loop_also_below_the_window_size(shape):
     image = np.random.default_rng(1).random(shape)
     np.testing.assert_allclose(contrast_normalise(image), direct(image), atol=1e-10)
@@ -90,11 +89,6 @@ def test_other_numbers_of_axes(ndim, shape):
     np.testing.assert_allclose(result.mean(axis=axes), 0, atol=1e-12)
 
 
-def test_an_image_of_one_row_is_a_signal():
-    row = np.random.default_rng(7).random((1, 40))
-    np.testing.assert_allclose(contrast_normalise(row)[0], contrast_normalise(row[0], ndim=1), atol=1e-12)
-
-
 def broken_stack(value: float) -> np.ndarray:
     stack = np.random.default_rng(8).random((3, 15, 15))
     stack[2, 4, 4] = value
@@ -124,28 +118,16 @@ def test_unusable_input_is_named(images, message):
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.float64])
-def test_large_images_are_normalised_in_bands(tmp_path, kind):
-    image = np.random.default_rng(5).random((2100, 1100))
-    image[:1400] = 0.5  # mostly flat
-    image = np.round(255 * image).astype(np.uint8) if kind == np.uint8 else image
+def test_images_in_files_are_normalised_in_bands(tmp_path, monkeypatch, kind):
+    image = np.random.default_rng(5).random((60, 31))
+    image[:40] = 0.5  # mostly flat
+    image = np.round(255 * image).astype(kind) if kind == np.uint8 else image
+    whole = contrast_normalise(image)
     np.save(tmp_path / "image.npy", image)
+    monkeypatch.setattr("pointillist.arrays.BAND_SAMPLES", 150)
     in_bands = contrast_normalise(np.load(tmp_path / "image.npy", mmap_mode="r"))
     assert isinstance(in_bands, np.memmap)
-    np.testing.assert_allclose(in_bands, whole(image / (255 if kind == np.uint8 else 1)), atol=1e-4)
-
-
-def whole(image: np.ndarray) -> np.ndarray:
-    """Normalise all of an image at once; windows by convolution along either axis."""
-    row = np.exp(-(np.arange(-6, 7) ** 2) / (2 * (3 * 1.591) ** 2))
-    row /= row.sum()
-    image = (image - image.mean()) / np.abs(image - image.mean()).max()
-    mean, square = (
-        correlate1d(correlate1d(one, row, 0, mode="mirror"), row, 1, mode="mirror") for one in (image, image**2)
-    )
-    deviation = np.sqrt(np.maximum(square - mean**2, 0))
-    contrast = np.sort(deviation[deviation > 1e-6])
-    result = (image - mean) / np.maximum(deviation, contrast[(contrast.size - 1) // 2])
-    return result - result.mean()
+    np.testing.assert_allclose(in_bands, whole, atol=1e-6)
 
 
 def test_signalling_nans_are_refused_without_a_warning():

@@ -1,4 +1,4 @@
-"""Tests of zarr stores: what zarr writes is read, codecs and sizes are limited, and no foreign files opened."""
+"""Tests of arrays in chunks: what h5py and zarr write is read, codecs and sizes are limited, no other file is opened."""
 
 import importlib.metadata
 import json
@@ -14,8 +14,11 @@ import pytest
 from attack.specimens import zarr_store, zipped
 from attack.traps import bombs
 
-from pointillist.data.sources import ZarrSource
+from pointillist.data.sources import Hdf5Source, ZarrSource
+from pointillist.data.sources.chunked import ChunkedArray
 from pointillist.errors import UnreadableFileError
+
+h5py = pytest.importorskip("h5py")
 
 STACK = np.random.default_rng(0).random((4, 9, 11)).astype(np.float32)
 V2 = {
@@ -34,6 +37,150 @@ SHARDED = {
 }
 
 
+def refused(kind, path, inside, words):
+    with pytest.raises(UnreadableFileError, match=words) as found:
+        kind(path, inside).read(0)
+    assert path.name in str(found.value)
+
+
+def test_unpacked_chunks_are_kept_for_the_windows_beside():
+    """Each of many windows once unpacked its chunks again."""
+    loads = []
+
+    def load(number):
+        loads.append(number)
+        return None if number[0] == 3 else np.full((64, 2**14), 2.0 * number[0] + number[1], np.float32)
+
+    array = ChunkedArray((256, 2**15), (64, 2**14), np.dtype(np.float32), 7, load)  # chunks of 4 MB
+    for first in range(0, 64, 8):
+        for row in (first, first + 64):
+            np.testing.assert_array_equal(
+                array[row : row + 8, 2**14 - 1 : 2**14 + 1], [[row // 64 * 2, row // 64 * 2 + 1]] * 8
+            )
+    assert loads == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    # A fifth one: that used longest ago goes, which is not the one just used.
+    assert [array[row : row + 1, :1].item() for row in (0, 128)] == [0, 4]
+    loads.clear()
+    np.testing.assert_array_equal(array[:1, :][:, [0, -1]], [[0, 1]])
+    assert loads == [(0, 1)]
+    assert array[200:201, :1] == 7
+
+
+@pytest.fixture
+def other(tmp_path):
+    path = tmp_path / "elsewhere" / "other.h5"
+    path.parent.mkdir()
+    with h5py.File(path, "w") as file:
+        file["images"] = STACK
+    return path
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "a.h5"
+
+
+def test_files_lead_to_no_other_file(path, other, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_bytes(bytes(range(64)))
+    with h5py.File(path, "w") as file:
+        file["images"] = h5py.ExternalLink("elsewhere/other.h5", "/images")
+        file["group"] = h5py.ExternalLink(str(other), "/")
+        file["soft"] = h5py.SoftLink("/group/images")
+    for name in ("images", "group/images", "soft"):
+        refused(Hdf5Source, path, name, r"leads to another file, .*other\.h5")
+    refused(Hdf5Source, path, "", "it holds none")
+    with h5py.File(path, "a") as file:
+        file.create_dataset("stored", (8, 8), np.uint8, external=[(str(secret), 0, 64)])
+    for name in ("stored", ""):
+        refused(Hdf5Source, path, name, "lie in other datasets or files")
+
+
+def virtual(path, source, name):
+    layout = h5py.VirtualLayout(STACK.shape, np.float32)
+    layout[:] = h5py.VirtualSource(source, name, STACK.shape)
+    with h5py.File(path, "a") as file:
+        file.create_virtual_dataset("virtual", layout)
+
+
+def test_virtual_datasets_are_refused(path, other):
+    virtual(path, str(other), "images")
+    for name in ("virtual", ""):
+        refused(Hdf5Source, path, name, "lie in other datasets or files")
+
+
+def test_knotted_links_end_at_once(path):
+    with h5py.File(path, "w") as file:
+        group = file
+        for _ in range(30):
+            below = group.create_group("a")
+            group["b"] = below
+            group = below
+        group["images"] = STACK
+        group["root"] = file["/"]
+        file["self"] = h5py.SoftLink("/self")
+        for level in range(40):
+            file[f"s{level}"] = h5py.SoftLink(f"/s{level + 1}/s{level + 1}" if level < 39 else "/")
+    assert len(Hdf5Source(path)) == 4
+    assert len(Hdf5Source(path, "b/" * 30 + "root/" + "a/" * 30 + "images")) == 4
+    for name in ("self", "s0"):
+        refused(Hdf5Source, path, name, "more than 10,000 links")
+
+
+def test_claims_and_chunks_of_hdf5_are_limited(path):
+    with h5py.File(path, "w") as file:
+        file.create_dataset("many", (2**40, 8, 8), np.float32, chunks=(64, 8, 8))
+        file.create_dataset("large", (2**18, 2**18), np.uint8, chunks=(2**12, 2**12))
+    refused(Hdf5Source, path, "many", "it claims 281,474,976,710,656 bytes of samples")
+    refused(Hdf5Source, path, "large", "it claims 68,719,476,736 bytes of samples")
+    path = path.with_name("b.h5")
+    with h5py.File(path, "w") as file:
+        file.create_dataset("chunk", (2**15, 2**16), np.uint8, chunks=(2**15, 2**16))
+        file["stored"] = np.zeros(2**20, np.uint8)
+    refused(Hdf5Source, path, "chunk", "its chunks have 2,147,483,648 bytes each, at most 1,073,741,824")
+
+
+def test_what_is_no_dataset_is_named(path):
+    with h5py.File(path, "w") as file:
+        file["images"] = STACK
+        file["type"] = np.dtype("f4")
+        file["dangling"] = h5py.SoftLink("/nothing")
+        for i in range(25):
+            file[f"d{i:02d}"] = np.zeros(3)
+    for name in ("type", "dangling", "images/deeper", "nothing"):
+        refused(Hdf5Source, path, name, rf"no array '{name}' in it; it holds d00, .* and 6 more")
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"shuffle": True}, {"shuffle": True, "fletcher32": True}, {"compression": "lzf"}, {"compression": None}]
+)
+@pytest.mark.parametrize("dtype", ["f4", ">f8", "u2"])
+def test_packed_chunks_are_read(path, dtype, how):
+    with h5py.File(path, "w") as file:
+        data = (1000 * STACK).astype(dtype)
+        settings = {"compression": "gzip", "chunks": (2, 4, 7), "fillvalue": 7, **how}
+        dataset = file.create_dataset("images", (5, 9, 11), dtype, **settings)
+        dataset[:4] = data
+    read = Hdf5Source(path).read(1)
+    scale = 65535 if dtype == "u2" else 1
+    np.testing.assert_allclose(read, data[1].astype("f8") / scale, rtol=1e-6)
+    np.testing.assert_array_equal(Hdf5Source(path).window(1, (3, 2), (5, 8)), read[3:8, 2:10])
+    np.testing.assert_allclose(Hdf5Source(path).read(4), 7 / scale, rtol=1e-6)
+
+
+def test_bombs_in_hdf5_are_not_unpacked(path):
+    with h5py.File(path, "w") as file:
+        dataset = file.create_dataset("images", data=STACK, chunks=(1, 9, 11), compression="gzip")
+        dataset.id.write_direct_chunk((0, 0, 0), bombs()["zlib"][:700])
+        dataset.id.write_direct_chunk((1, 0, 0), bombs()["zlib"])
+    source = Hdf5Source(path, "images")
+    with pytest.raises(UnreadableFileError, match=r"a\.h5.*does not unpack into the 400 bytes of a chunk"):
+        source.read(0)
+    with pytest.raises(UnreadableFileError, match=r"a\.h5.*far more than the 400 of a chunk"):
+        source.read(1)
+    np.testing.assert_array_equal(source.read(2), STACK[2])
+
+
 @pytest.fixture
 def zarr():
     """The package zarr, of a version that writes both formats."""
@@ -49,12 +196,6 @@ def store(folder, form, **changed):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(json.dumps({**plain, **changed}))
     return folder
-
-
-def refused(path, words, inside=""):
-    with pytest.raises(UnreadableFileError, match=words) as found:
-        ZarrSource(path, inside).read(0)
-    assert path.name in str(found.value)
 
 
 @pytest.mark.parametrize("form", [2, 3])
@@ -77,7 +218,7 @@ def test_what_zarr_writes_is_read_from_folders_and_zip_files(tmp_path, zarr, for
             scale = {"u1": 255, "u2": 65535}.get(dtype, 1)
             np.testing.assert_allclose(source.read(0), stack.astype("f8") / scale, rtol=1e-6)
             np.testing.assert_array_equal(source.window(0, (1, 3, 2), (2, 4, 9)), source.read(0)[1:3, 3:7, 2:11])
-    refused(tmp_path / "g.zarr", "no array 'images' in it; it holds group/images", "images")
+    refused(ZarrSource, tmp_path / "g.zarr", "images", "no array 'images' in it; it holds group/images")
 
 
 def _filters(kind):
@@ -123,7 +264,7 @@ def test_shards_and_codecs_of_format_3(tmp_path, zarr, shards, packer):
 @pytest.mark.parametrize("kind", ["folder", "zip"])
 @pytest.mark.parametrize("form", [2, 3])
 @pytest.mark.parametrize("packer", ["zlib", "gzip", "bz2", "lzma"])
-def test_bombs_are_not_unpacked(tmp_path, form, packer, kind):
+def test_bombs_in_zarr_are_not_unpacked(tmp_path, form, packer, kind):
     files = zarr_store(form)
     name, first = (".zarray", "0.0.0") if form == 2 else ("zarr.json", "c/0/0/0")
     metadata = json.loads(files[name])
@@ -169,9 +310,9 @@ def test_bombs_in_shards_and_long_chunks(tmp_path):
                 source.read(2)
     store(tmp_path / "b.zarr", 2)
     (tmp_path / "b.zarr" / "0.0.0").write_bytes(bytes(2**20))
-    refused(tmp_path / "b.zarr", "its 0.0.0 is longer than")
+    refused(ZarrSource, tmp_path / "b.zarr", "", "its 0.0.0 is longer than")
     (tmp_path / "b.zarr" / "0.0.0").write_bytes(bytes(395))
-    refused(tmp_path / "b.zarr", "smaller than requested")
+    refused(ZarrSource, tmp_path / "b.zarr", "", "smaller than requested")
 
 
 @pytest.mark.parametrize("place", [{"compressor": {"id": "pickle"}}, {"filters": [{"id": "delta"}, {"id": "pickle"}]}])
@@ -187,7 +328,7 @@ def test_no_pickle_of_a_store_is_loaded(tmp_path, place, dtype):
     (tmp_path / "a.zarr" / ".zmetadata").write_text(
         json.dumps({"zarr_consolidated_format": 1, "metadata": {".zarray": V2}})
     )
-    refused(path, "only arrays of numbers|codec 'pickle', which is not read")
+    refused(ZarrSource, path, "", "only arrays of numbers|codec 'pickle', which is not read")
     assert not (tmp_path / "harm").exists()
 
 
@@ -218,7 +359,7 @@ def test_no_pickle_of_a_store_is_loaded(tmp_path, place, dtype):
     ],
 )
 def test_other_metadata_are_refused(tmp_path, form, changed):
-    refused(store(tmp_path / "a.zarr", form, **changed), "cannot read")
+    refused(ZarrSource, store(tmp_path / "a.zarr", form, **changed), "", "cannot read")
 
 
 @pytest.mark.parametrize("value", ["NaN", "-Infinity", None, 3, 1e300, True])
@@ -229,13 +370,15 @@ def test_fill_values(tmp_path, value):
 
 
 @pytest.mark.parametrize("form", [2, 3])
-def test_claims_and_chunks_are_limited_before_anything_is_read(tmp_path, form):
+def test_claims_and_chunks_of_zarr_are_limited_before_anything_is_read(tmp_path, form):
     def shaped(name, shape, chunk):
         grid = {"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}}}
         return store(tmp_path / name, form, shape=shape, **({"chunks": chunk} if form == 2 else grid))
 
-    refused(shaped("many.zarr", [2**40, 8, 8], [64, 8, 8]), "it claims 281,474,976,710,656 bytes")
-    refused(shaped("chunk.zarr", [4, 32, 32], [1, 2**15, 2**15]), "its chunks have 4,294,967,296 bytes each")
+    refused(ZarrSource, shaped("many.zarr", [2**40, 8, 8], [64, 8, 8]), "", "it claims 281,474,976,710,656 bytes")
+    refused(
+        ZarrSource, shaped("chunk.zarr", [4, 32, 32], [1, 2**15, 2**15]), "", "its chunks have 4,294,967,296 bytes each"
+    )
 
 
 def test_no_file_outside_of_the_store_is_read(tmp_path):
@@ -243,16 +386,16 @@ def test_no_file_outside_of_the_store_is_read(tmp_path):
     secret = tmp_path / "secret"
     secret.write_bytes(bytes(9 * 11 * 4))
     for inside in ("../a.zarr/images", "images/../images", "/images", "images/"):
-        refused(tmp_path / "a.zarr", "no path inside of a store", inside)
+        refused(ZarrSource, tmp_path / "a.zarr", inside, "no path inside of a store")
     (inner / "0.0.0").symlink_to(secret)
-    refused(tmp_path / "a.zarr", "leads out of the store", "images")
+    refused(ZarrSource, tmp_path / "a.zarr", "images", "leads out of the store")
     (inner / "0.0.0").unlink()
     (inner / "copy").write_bytes(bytes(9 * 11 * 4))
     (inner / "0.0.0").symlink_to("copy")
     assert ZarrSource(tmp_path / "a.zarr", "images").read(0).shape == (9, 11)
     store(tmp_path / "outside", 2)
     (tmp_path / "a.zarr" / "linked").symlink_to(tmp_path / "outside")
-    refused(tmp_path / "a.zarr", "leads out of the store", "linked")
+    refused(ZarrSource, tmp_path / "a.zarr", "linked", "leads out of the store")
     assert len(ZarrSource(tmp_path / "a.zarr")) == 4  # links to folders are not listed
 
 
@@ -262,20 +405,20 @@ def test_pipes_in_a_store_are_refused(tmp_path, name):
     path = store(tmp_path / "a.zarr", 2)
     (path / name).unlink(missing_ok=True)
     os.mkfifo(path / name)
-    refused(path, "a pipe, not a file")
+    refused(ZarrSource, path, "", "a pipe, not a file")
 
 
 def test_metadata_that_are_none_are_refused(tmp_path):
     path = store(tmp_path / "a.zarr", 2)
     for text in ("", "[", "[]", "3", "[" * 100_000, "\xff", "{}"):
         (path / ".zarray").write_text(text, encoding="latin-1")
-        refused(path, "cannot read")
+        refused(ZarrSource, path, "", "cannot read")
     (path / ".zarray").write_bytes(b" " * (2**24 + 1))
-    refused(path, "longer than 16,777,216 bytes")
+    refused(ZarrSource, path, "", "longer than 16,777,216 bytes")
 
 
 def test_zip_files_that_unpack_to_too_much_are_not_unpacked(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr(".zarray", json.dumps(V2))
         file.writestr("0.0.0", bytes(2**26))
-    refused(tmp_path / "a.zip", "its 0.0.0 is longer than")
+    refused(ZarrSource, tmp_path / "a.zip", "", "its 0.0.0 is longer than")
