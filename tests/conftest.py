@@ -104,6 +104,12 @@ def _add(sums, problem, signal, indices, values, residual, weight):
     sums.add(batch, problem.filters, np.array([weight]))
 
 
+def _surrogate(sums, filters):
+    """½ dᵀCd − Bᵀd, which is ½ Σ w (x − Zd)² or what majorises it but for a constant."""
+    quadratic = sum(np.vdot(one, sums.product(filters.astype(np.float64), k)) for k, one in enumerate(filters))
+    return 0.5 * quadratic - np.vdot(filters.astype(np.float64), sums.linear)
+
+
 def _swept(filters, sums, constraints, n_sweeps=1, **how):
     """Filters after some sweeps of statistics."""
     for _ in range(n_sweeps):
@@ -133,6 +139,7 @@ def reference():
         problem=_problem,
         add=_add,
         swept=_swept,
+        surrogate=_surrogate,
         matched=_matched,
     )
 

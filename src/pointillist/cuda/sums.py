@@ -110,8 +110,7 @@ class DeviceSums:
         """Add signals of one shape, coded with `filters`.
 
         `codes` are `CodeLists`, `residuals` n arrays (channels, *space) that they leave, `counts` (n,) how
-        much a signal counts and `weights` None or n arrays like `residuals`. Returns Σ weight · ½‖x̃‖² of the imputed
-        signals x̃ (`ToeplitzStatistics` says what these are), a number on the device.
+        much a signal counts and `weights` None or n arrays like `residuals`. `ToeplitzStatistics` says what is imputed.
         """
         cupy = self.device.cupy
         with self.device.use():
@@ -128,8 +127,6 @@ class DeviceSums:
                 continue_around(imputed, codes.plan.grid, offset)
             codes.launch("add_boxes", weight, imputed, self.linear)
             codes.launch("add_pairs", weight, codes.rows(), self.pairs)
-            once = imputed[own] if codes.plan.around else imputed
-            return 0.5 * cupy.sum(weight * cupy.sum(once**2, axis=(1, 2, 3, 4)))
 
     def losses(self, codes, filters, signals, offset, weights):
         """½ Σ w (x − Dz)² of n signals (channels, *space) in float64, on the device; no weights are ones."""

@@ -220,14 +220,8 @@ def nearest_of_rank(filter_: NDArray, rank: int) -> NDArray:
     matrix = filter_.reshape(len(filter_), -1).astype(np.float64)
     if rank >= min(matrix.shape):
         return filter_
-    patterns, shapes = factorise(matrix[None], rank)
-    nearest = patterns[0] @ shapes[0]
-    if np.linalg.norm(nearest - matrix) > 1e-6 * np.linalg.norm(
-        matrix
-    ):  # else it has the rank already, but for rounding
-        patterns, shapes = _leading(matrix, rank)
-        nearest = patterns @ shapes
-    return nearest.reshape(filter_.shape)
+    patterns, shapes = _leading(matrix, rank)
+    return (patterns @ shapes).reshape(filter_.shape)
 
 
 def factorise(filters: NDArray, rank: int, iterations: int = 1) -> tuple[NDArray, NDArray]:

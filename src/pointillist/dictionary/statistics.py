@@ -4,13 +4,14 @@ Both add up over signals, threads and machines, and are all that the update need
 averages: what is added is weighted by the caller.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, pairwise
 from math import prod
-from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -68,7 +69,7 @@ class CodedBatch:
     def __len__(self) -> int:
         return len(self.signals)
 
-    def take(self, members: Sequence[int]) -> "CodedBatch":
+    def take(self, members: Sequence[int]) -> CodedBatch:
         """Some of the signals."""
         weights = None if self.weights is None else [self.weights[i] for i in members]
         residuals = [self.residuals[i] for i in members]
@@ -87,7 +88,7 @@ class CodedBatch:
 
 
 class Statistics(ABC):
-    """Sums over signals from which the filters are updated; `sweep` is the paper's update, and the slow reference.
+    """Sums over signals from which the filters are updated.
 
     Parameters
     ----------
@@ -111,7 +112,6 @@ class Statistics(ABC):
     def __init__(self, n_filters: int, channels: int, size: tuple[int, ...]) -> None:
         self.n_filters, self.channels, self.size = n_filters, channels, tuple(size)
         self.total = 0.0
-        self._energy: Any = 0.0  # Σ weight · ½‖x‖², of the imputed signals where these are meant
         self._stored: dict[str, NDArray] = {}  # what files hold, by name; changed in place only
 
     @abstractmethod
@@ -122,12 +122,21 @@ class Statistics(ABC):
         """
 
     @abstractmethod
-    def product(self, filters: NDArray, k: int) -> NDArray:
-        """(C d)_k, of shape (channels, *size), for filters d."""
+    def sweep(
+        self,
+        filters: NDArray,
+        constraints: FilterConstraints,
+        chosen: NDArray | None = None,
+        *,
+        relaxation: float = 1.0,
+        n_jobs: int = 1,
+    ) -> NDArray:
+        """One pass of projected block coordinate descent on ½ dᵀCd − Bᵀd over all filters or the chosen ones.
 
-    @abstractmethod
-    def lipschitz(self, chosen: NDArray | None = None) -> NDArray:
-        """Upper bounds of the eigenvalues of the own blocks of C of all filters or the chosen ones."""
+        Filters (n_filters, channels, *size) keep their precision. ``chosen`` has the numbers of filters, ascending; the
+        others stay as they are. Gradient steps are `relaxation` times as long as the bound of the curvature says; below two
+        they descend. The filters do not depend on `n_jobs`, the number of threads.
+        """
 
     @abstractmethod
     def energies(self) -> NDArray:
@@ -137,15 +146,19 @@ class Statistics(ABC):
     def permute(self, order: NDArray) -> None:
         """Follow filters that were reordered as ``filters[order]``."""
 
+    @abstractmethod
+    def forget(self, which: NDArray) -> None:
+        """Take away all that belongs to some filters, as if no code had used them."""
+
     def arrays(self) -> dict[str, NDArray]:
         """The sums as arrays of the host, for storage and for other statistics of the same kind."""
-        return {**self._stored, "sums": np.array([self.total, self._energy])}
+        return {**self._stored, "sums": np.array([self.total, 0.0])}  # files have a second number, which says nothing
 
     def load(self, arrays: dict[str, NDArray]) -> None:
         """Replace the sums by those that `arrays` gave."""
         for name, array in self._stored.items():
             array[...] = arrays[name]
-        self.total, self._energy = map(float, arrays["sums"])
+        self.total = float(arrays["sums"][0])
 
     def objectives(self, batch: CodedBatch, filters: NDArray, penalty: float | NDArray) -> NDArray:
         """½ Σ w (x − Dz)² + Σ λ|z| of each signal for its codes and any filters, in float64."""
@@ -157,49 +170,6 @@ class Statistics(ABC):
             loss = 0.5 * np.sum(squares if batch.weights is None else batch.weights[i] * squares)
             found[i] = loss + np.sum(batch.prices(filters, penalty, i))
         return found
-
-    def surrogate(self, filters: NDArray) -> float:
-        """½ dᵀCd − Bᵀd and a constant, Σ ½ w (x − Zd)² or what majorises it, for any filters d."""
-        exact = filters.astype(np.float64)
-        quadratic = sum(float(np.vdot(exact[k], self.product(exact, k))) for k in range(self.n_filters))
-        return self._energy + 0.5 * quadratic - float(np.vdot(exact, self.linear))
-
-    def sweep(
-        self,
-        filters: NDArray,
-        constraints: FilterConstraints,
-        chosen: NDArray | None = None,
-        *,
-        relaxation: float = 1.0,
-        n_jobs: int = 1,
-    ) -> NDArray:
-        """One pass of projected block coordinate descent over all filters or the chosen ones, in their precision.
-
-        ``chosen`` has the numbers of filters, ascending; the others stay as they are. Gradient steps are `relaxation` times
-        as long as the bound of the curvature says; below two they descend. The filters do not depend on `n_jobs`, the
-        number of threads.
-        """
-        current, bounds = filters.astype(np.float64), self._bounds(chosen, relaxation)
-        for k in np.flatnonzero(bounds > 0).tolist():
-            gradient = self.product(current, k) - self.linear[k]
-            current[k] = constraints.project(current[k] - gradient / bounds[k], k)
-        return current.astype(filters.dtype)
-
-    def _bounds(self, chosen: NDArray | None, relaxation: float) -> NDArray:
-        """Inverse lengths of steps, with zeros for filters that are not chosen, which stay as they are."""
-        bounds = np.zeros(self.n_filters)
-        bounds[slice(None) if chosen is None else chosen] = self.lipschitz(chosen) / relaxation
-        return bounds
-
-    def retire(self, filters: NDArray, which: NDArray) -> None:
-        """Let other filters take the place of some: what these explained so far stays explained by them, for good."""
-        retired = np.zeros(filters.shape)
-        retired[which] = filters[which]
-        explained = np.stack([self.product(retired, k) for k in range(self.n_filters)])
-        # ½‖x − Zd‖² as a function of the other filters: x without what the retired ones explain.
-        self._energy += 0.5 * float(np.vdot(retired, explained)) - float(np.vdot(retired, self.linear))
-        self.linear -= explained
-        self.linear[which] = 0
 
 
 class ToeplitzStatistics(Statistics):
@@ -238,17 +208,16 @@ class ToeplitzStatistics(Statistics):
         fit = operator.synthesise_padded(indices, values)
         left = (batch.residuals[i] / largest).astype(fit.dtype, copy=False)
         if batch.boundary == "circular":  # nothing is clipped: x̃ lives on the circle
-            around = operator.geometry.gather(fit) + left
-            imputed = operator.geometry.spread(around)
+            imputed = operator.geometry.spread(operator.geometry.gather(fit) + left)
         else:
-            around = imputed = fit + operator.geometry.spread(left)
+            imputed = fit + operator.geometry.spread(left)
         weighted = weight * values.astype(np.float64)
         convolution.accumulate_boxes(operator.layout, indices, weighted, imputed, self.linear.reshape(-1))
-        self._energy += 0.5 * weight * float(np.sum(around.astype(np.float64) ** 2))
         self.total += count
         return weight
 
     def product(self, filters: NDArray, k: int) -> NDArray:
+        """(C d)_k, of shape (channels, *size), for filters d."""
         out = np.empty((filters.shape[1], prod(self.size)))
         toeplitz = statistics.make_toeplitz(self._blocks, self.size, out.dtype)
         statistics.toeplitz_product(toeplitz, 1.0, _flat(filters, out.dtype), k, out)
@@ -265,7 +234,7 @@ class ToeplitzStatistics(Statistics):
     ) -> NDArray:
         # The sums need float64, a step from them does not: in float32 it takes half the time, in a scale that fits.
         scale = 1 / max(float(np.max(self.energies())), np.finfo(np.float64).tiny)
-        bounds = scale * self._bounds(chosen, relaxation)
+        bounds = scale * step_bounds(self, chosen, relaxation)
         if constraints.rank is not None:
             return self._sweep_factors(filters, constraints, constraints.rank, bounds, scale)
         flat, dtype = _flat(filters, filters.dtype), filters.dtype
@@ -324,6 +293,7 @@ class ToeplitzStatistics(Statistics):
         return sweep_factors(shape_slope, pattern_slope, bounds, filters, constraints, rank)
 
     def lipschitz(self, chosen: NDArray | None = None) -> NDArray:
+        """Upper bounds of the eigenvalues of the own blocks of C of all filters or the chosen ones."""
         axes = tuple(range(1, len(self.size) + 1))
         own = np.fft.ifftshift(self.pairs[self.first if chosen is None else self.first[chosen]], axes=axes)
         # The block is a principal part of the circulant matrix with these shifts, whose eigenvalues the FFT gives. A real
@@ -333,8 +303,8 @@ class ToeplitzStatistics(Statistics):
     def energies(self) -> NDArray:
         return self.pairs[(self.first, *(s - 1 for s in self.size))].copy()
 
-    def retire(self, filters: NDArray, which: NDArray) -> None:
-        super().retire(filters, which)
+    def forget(self, which: NDArray) -> None:
+        self.linear[which] = 0
         others = np.arange(self.n_filters)
         for k in which.tolist():
             low, high = np.minimum(k, others), np.maximum(k, others)
@@ -370,10 +340,10 @@ class DenseStatistics(Statistics):
                 weighted = scipy.sparse.diags_array(w) @ codes
                 self.linear[:, c] += (count * (weighted.T @ x)).reshape(-1, *self.size)
                 self.quadratic[c] += (count * (codes.T @ weighted).toarray()).reshape(self.quadratic[c].shape)
-                self._energy += 0.5 * count * float(np.sum(w * x**2))
             self.total += count
 
     def product(self, filters: NDArray, k: int) -> NDArray:
+        """(C d)_k, of shape (channels, *size), for filters d."""
         rows = self.quadratic[:, k].reshape(self.channels, prod(self.size), -1)
         exact = np.moveaxis(filters.astype(np.float64), 1, 0).reshape(self.channels, -1)
         return np.einsum("cmj,cj->cm", rows, exact).reshape(-1, *self.size)
@@ -387,32 +357,31 @@ class DenseStatistics(Statistics):
         relaxation: float = 1.0,
         n_jobs: int = 1,
     ) -> NDArray:
+        bounds = step_bounds(self, chosen, relaxation)
         if constraints.rank is None:
-            return super().sweep(filters, constraints, chosen, relaxation=relaxation)
+            return plain_sweep(self, filters, constraints, bounds)
 
         def slope(factors: Factors, k: int) -> NDArray:
             full = (factors[0] @ factors[1]).reshape(filters.shape)
             return (self.product(full, k) - self.linear[k]).reshape(self.channels, -1)
 
-        def shape_slope(factors: Factors, k: int) -> NDArray:
-            return factors[0][k].T @ slope(factors, k)
-
         def pattern_slope(factors: Factors, k: int, rows: NDArray) -> tuple[NDArray, float]:
             curvatures = np.linalg.eigvalsh(rows @ self.quadratic[:, k, :, k] @ rows.T)
             return slope(factors, k) @ rows.T, float(np.max(curvatures))
 
-        bounds = self._bounds(chosen, relaxation)
+        shape_slope = lambda factors, k: factors[0][k].T @ slope(factors, k)  # noqa: E731
         return sweep_factors(shape_slope, pattern_slope, bounds, filters, constraints, constraints.rank)
 
     def lipschitz(self, chosen: NDArray | None = None) -> NDArray:
+        """Largest eigenvalues of the own blocks of C of all filters or the chosen ones."""
         which = np.arange(self.n_filters) if chosen is None else chosen
         return np.linalg.eigvalsh(self.quadratic[:, which, :, which])[..., -1].max(axis=1)
 
     def energies(self) -> NDArray:
         return np.einsum("ckmkm->ckm", self.quadratic).max(axis=(0, 2))
 
-    def retire(self, filters: NDArray, which: NDArray) -> None:
-        super().retire(filters, which)
+    def forget(self, which: NDArray) -> None:
+        self.linear[which] = 0
         self.quadratic[:, which] = 0
         self.quadratic[:, :, :, which] = 0
 
@@ -437,7 +406,6 @@ class DeviceStatistics(Statistics):
         super().__init__(n_filters, channels, size)
         self.device = device
         self._loaded: ToeplitzStatistics | None = None  # what the device is to begin with
-        self._laid: dict[tuple[int, ...], tuple[list[NDArray], CodeLists]] = {}
 
     @cached_property
     def _sums(self) -> DeviceSums:
@@ -455,14 +423,13 @@ class DeviceStatistics(Statistics):
         copy = ToeplitzStatistics(self.n_filters, self.channels, self.size)
         copy.linear[...] = self._sums.linear.get().reshape(copy.linear.shape)
         copy.pairs[...] = self._sums.pairs.get().reshape(copy.pairs.shape)
-        copy.total, copy._energy = self.total, float(self._energy)
+        copy.total = self.total
         return copy
 
     def add(self, batch: CodedBatch, filters: NDArray, counts: NDArray, n_jobs: int = 1) -> None:
         flat = filters.reshape(self.n_filters, -1)
         for members, some, lists, offset in self._parts(batch, filters):
-            added = self._sums.add(lists, flat, some.residuals, offset, counts[members], some.weights)
-            self._energy = self._energy + added
+            self._sums.add(lists, flat, some.residuals, offset, counts[members], some.weights)
             self.total += float(np.sum(counts[members]))
 
     def objectives(self, batch: CodedBatch, filters: NDArray, penalty: float | NDArray) -> NDArray:
@@ -480,13 +447,8 @@ class DeviceStatistics(Statistics):
         for members in group_by_shape(batch.signals):
             some = batch if len(members) == len(batch) else batch.take(members)
             geometry, codes = some.geometry(filters), some.codes
-            known, lists = self._laid.get(geometry.grid, ([], None))
-            # Codes of the last step are there already when they are evaluated.
-            same = len(known) == len(codes) and all(a is b for a, b in zip(known, codes.indices, strict=True))
-            if lists is None or not same:
-                around = geometry.boundary == "circular"
-                lists = self._sums.lay_out(as_volume(geometry.grid), codes.indices, codes.values, around=around)
-                self._laid = {geometry.grid: (list(codes.indices), lists)}
+            around = geometry.boundary == "circular"
+            lists = self._sums.lay_out(as_volume(geometry.grid), codes.indices, codes.values, around=around)
             yield members, some, lists, as_volume(geometry.offset, 0)
 
     def sweep(
@@ -509,15 +471,9 @@ class DeviceStatistics(Statistics):
     def energies(self) -> NDArray:
         return self._sums.energies().get()
 
-    def product(self, filters: NDArray, k: int) -> NDArray:
-        return self.on_host().product(filters, k)
-
-    def lipschitz(self, chosen: NDArray | None = None) -> NDArray:
-        return self.on_host().lipschitz(chosen)
-
-    def retire(self, filters: NDArray, which: NDArray) -> None:
+    def forget(self, which: NDArray) -> None:
         left = self.on_host()
-        left.retire(filters, which)
+        left.forget(which)
         self.load(left.arrays())
 
     def permute(self, order: NDArray) -> None:
@@ -531,7 +487,7 @@ class DeviceStatistics(Statistics):
     def load(self, arrays: dict[str, NDArray]) -> None:
         self._loaded = ToeplitzStatistics(self.n_filters, self.channels, self.size)
         self._loaded.load(arrays)
-        self.total, self._energy = map(float, arrays["sums"])
+        self.total = self._loaded.total
         self.__dict__.pop("_sums", None)
 
 
@@ -542,6 +498,24 @@ def make_statistics(kind: str, n_filters: int, channels: int, size: tuple[int, .
     if is_cpu(device):
         return ToeplitzStatistics(n_filters, channels, size)
     return DeviceStatistics(n_filters, channels, size, device)
+
+
+def step_bounds(sums: ToeplitzStatistics | DenseStatistics, chosen: NDArray | None, relaxation: float) -> NDArray:
+    """Inverse lengths of steps, with zeros for filters that are not chosen, which stay as they are."""
+    bounds = np.zeros(sums.n_filters)
+    bounds[slice(None) if chosen is None else chosen] = sums.lipschitz(chosen) / relaxation
+    return bounds
+
+
+def plain_sweep(
+    sums: ToeplitzStatistics | DenseStatistics, filters: NDArray, constraints: FilterConstraints, bounds: NDArray
+) -> NDArray:
+    """The sweep of the paper, filter by filter: of dense statistics, and the slow reference of the others."""
+    current = filters.astype(np.float64)
+    for k in np.flatnonzero(bounds > 0).tolist():
+        gradient = sums.product(current, k) - sums.linear[k]
+        current[k] = constraints.project(current[k] - gradient / bounds[k], k)
+    return current.astype(filters.dtype)
 
 
 def add_pairs(
@@ -606,23 +580,19 @@ def add_pairs(
         statistics.add_pairs(*arrays, shape, size, spans, flat, SharedMap(threads))
 
 
-def code_matrix(geometry: Geometry, n_filters: int, indices: NDArray, values: NDArray) -> scipy.sparse.csr_array:
-    """Z of one channel: (samples, n_filters · taps), so that the signal is Z d."""
+def code_matrix(geometry: Geometry, n_filters: int, indices: NDArray, values: NDArray) -> scipy.sparse.csc_array:
+    """Z of one channel: (samples, n_filters · taps), so that the signal is Z d; each column the codes moved by a tap."""
     taps = prod(geometry.filter)
+    units = np.eye(taps).reshape(taps, 1, *geometry.filter)
+    operator = ConvolutionOperator(units, replace(geometry, channels=1))
     filters, positions = np.divmod(indices, geometry.n_positions)
-    corner = np.stack(np.unravel_index(positions, geometry.grid))
-    inside = np.stack(np.unravel_index(np.arange(taps), geometry.filter))
-    place = corner[:, :, None] + inside[:, None, :] - np.array(geometry.offset)[:, None, None]
-    shape = np.array(geometry.signal)[:, None, None]
-    if geometry.boundary == "circular":
-        place = place % shape
-    kept = np.all((place >= 0) & (place < shape), axis=0)
-    rows = np.ravel_multi_index(tuple(np.where(kept, axis, 0) for axis in place), geometry.signal)
-    columns = filters[:, None] * taps + np.arange(taps)
-    entries = np.broadcast_to(values.astype(np.float64)[:, None], kept.shape)
-    return scipy.sparse.csr_array(
-        (entries[kept], (rows[kept], columns[kept])), shape=(prod(geometry.signal), n_filters * taps)
-    )
+    columns = []
+    for k in range(n_filters):
+        own = filters == k
+        for tap in range(taps):
+            moved = operator.synthesise(tap * geometry.n_positions + positions[own], values[own])
+            columns.append(scipy.sparse.csc_array(moved.reshape(-1, 1)))
+    return scipy.sparse.hstack(columns, format="csc")
 
 
 def _flat(filters: NDArray, dtype: np.dtype) -> NDArray:

@@ -432,7 +432,7 @@ class Step:
             return unused
         duplicates = np.setdiff1d(duplicate_filters(state.filters, state.statistics, self.rank), unused)
         if len(duplicates):
-            state.statistics.retire(state.filters, duplicates)
+            state.statistics.forget(duplicates)
         return np.union1d(unused, duplicates)
 
     def _without_outliers(
