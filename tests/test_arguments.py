@@ -109,11 +109,6 @@ def _described(value):
     return entries
 
 
-def test_the_callables_were_found():
-    assert {"inpaint", "encode", "BatchCSC", "BatchCSC.fit", "SparseCodes"} <= set(CALLABLES)
-    assert set(ESTIMATORS) == {"BatchCSC", "CodePooling", "OnlineCSC"}
-
-
 def test_every_argument_is_in_the_signature():
     hidden = {
         f"{name.rpartition('.')[2]} {parameter.name}"

@@ -30,6 +30,20 @@ def test_dense_round_trip(dense):
     assert codes.shape == dense.shape
     assert codes.nnz == np.count_nonzero(dense)
     assert repr(codes) == f"SparseCodes(3 signals, on 5×6, 4 filters, {codes.nnz} non-zeros)"
+    parts = list(codes)
+    assert [len(part) for part in parts] == [1, 1, 1]
+    np.testing.assert_array_equal(SparseCodes.concatenate(parts).to_dense(), dense)
+
+
+def test_no_codes_at_all():
+    codes = SparseCodes.from_dense(np.zeros((2, 3, 4), np.float32))
+    assert (codes.nnz, codes.to_scipy().nnz, len(codes.events())) == (0, 0, 0)
+    np.testing.assert_array_equal(codes.to_dense(), np.zeros((2, 3, 4)))
+    np.testing.assert_array_equal(codes.usage(), np.zeros(3))
+    assert codes[[]].pool().shape == (0, 3)
+    pooled = codes.pool("max", regions=2)
+    assert pooled.dtype == np.float32
+    np.testing.assert_array_equal(pooled, np.zeros((2, 6)))
 
 
 def test_scipy_conversion(dense):
@@ -38,7 +52,10 @@ def test_scipy_conversion(dense):
     np.testing.assert_array_equal(matrix.toarray(), dense.reshape(3, -1))
 
 
-@pytest.mark.parametrize("item", [0, -1, slice(1, None), slice(None, None, -1), [2, 0], [1], np.array([0, 0, 2]), []])
+@pytest.mark.parametrize(
+    "item",
+    [0, -1, slice(1, None), slice(None, None, -1), [2, 0], [1], np.array([0, 0, 2]), np.array([True, False, True]), []],
+)
 def test_selection_follows_numpy(dense, item):
     chosen = SparseCodes.from_dense(dense)[item]
     expected = dense[item] if not isinstance(item, int) else dense[item][None]
@@ -47,26 +64,10 @@ def test_selection_follows_numpy(dense, item):
         np.testing.assert_array_equal(chosen.to_dense(), expected)
 
 
-def test_a_boolean_mask_selects_or_is_refused(dense):
-    codes = SparseCodes.from_dense(dense)
-    mask = np.array([True, False, True])
-    try:
-        chosen = codes[mask]
-    except (IndexError, TypeError, ValueError):
-        return
-    np.testing.assert_array_equal(chosen.to_dense(), dense[mask])
-
-
 @pytest.mark.parametrize("item", [3, -4, [0, 5]])
 def test_selection_outside_is_an_index_error(dense, item):
     with pytest.raises(IndexError, match="of 3"):
         SparseCodes.from_dense(dense)[item]
-
-
-def test_iteration_yields_single_signals(dense):
-    parts = list(SparseCodes.from_dense(dense))
-    assert [len(part) for part in parts] == [1, 1, 1]
-    np.testing.assert_array_equal(SparseCodes.concatenate(parts).to_dense(), dense)
 
 
 def test_count_and_usage(dense):
@@ -89,14 +90,6 @@ def test_grids_of_different_shapes(mixed):
             operation()
     assert not hasattr(codes, "shape")
     assert repr(codes) == f"SparseCodes(2 signals, on 2 sizes of grids, 2 filters, {codes.nnz} non-zeros)"
-
-
-def test_no_codes_at_all():
-    codes = SparseCodes.from_dense(np.zeros((2, 3, 4)))
-    assert codes.nnz == 0
-    assert codes.to_dense().shape == (2, 3, 4)
-    assert codes.to_scipy().nnz == 0
-    np.testing.assert_array_equal(codes.usage(), np.zeros(3))
 
 
 @pytest.mark.parametrize(
@@ -189,13 +182,6 @@ def test_every_code_once_and_in_order(grid, names):
     assert keys == sorted(keys)
 
 
-def test_times_follow_the_sampling_rate():
-    _, codes = _events_of((40,))
-    events = codes.events(sampling_rate=250)
-    np.testing.assert_array_equal(events["time"], events["sample"] / 250)
-    assert events["amplitude"].dtype == codes.dtype
-
-
 @pytest.mark.parametrize(("boundary", "lies"), [("same", 2), ("circular", 2), ("valid", 0), ("full", 5)])
 def test_what_a_sample_means_for_each_boundary(boundary, lies):
     """The sample of the filter that lies on an event's sample is its centre, its first or its last one."""
@@ -207,11 +193,6 @@ def test_what_a_sample_means_for_each_boundary(boundary, lies):
     assert strongest["sample"] == 30 + lies
 
 
-def test_nothing_gives_an_empty_table():
-    assert len(pt.SparseCodes([], [], [], 3).events()) == 0
-    assert len(pt.SparseCodes.from_dense(np.zeros((1, 2, 5))).events()) == 0
-
-
 def test_refusals():
     _, images = _events_of((6, 7))
     with pytest.raises(ValueError, match="sampling_rate is for signals in time"):
@@ -219,12 +200,15 @@ def test_refusals():
     with pytest.raises(ValueError, match="sampling_rate must be a positive"):
         _events_of((40,))[1].events(sampling_rate=0)
     mixed = pt.SparseCodes([np.array([0])] * 2, [np.ones(1)] * 2, [(5,), (5, 5)], 1)
-    with pytest.raises(ValueError, match="one number of dimensions"):
-        mixed.events()
+    for table in (mixed.events, mixed.pool):
+        with pytest.raises(ValueError, match="one number of dimensions"):
+            table()
 
 
 def test_data_frames(monkeypatch):
     _, codes = _events_of((40,))
+    timed = codes.events(sampling_rate=250)
+    np.testing.assert_array_equal(timed["time"], timed["sample"] / 250)
     monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=dict))
     frame = codes.events(as_frame=True)
     np.testing.assert_array_equal(frame["sample"], codes.events()["sample"])
@@ -280,13 +264,6 @@ def test_one_number_of_regions_serves_all_axes_and_the_mean_does_not_grow_with_t
     np.testing.assert_array_equal(flat.pool("mean"), np.ones((2, 2)))
 
 
-def test_precision_is_that_of_the_codes_and_no_codes_are_zeros():
-    codes = SparseCodes.from_dense(np.zeros((2, 3, 4), np.float32))
-    assert codes.pool("max", regions=2).dtype == np.float32
-    np.testing.assert_array_equal(codes.pool("max", regions=2), np.zeros((2, 6)))
-    assert codes[[]].pool().shape == (0, 3)
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -301,8 +278,3 @@ def test_precision_is_that_of_the_codes_and_no_codes_are_zeros():
 def test_bad_settings_are_named(settings, message):
     with pytest.raises(ValueError, match=message):
         SparseCodes.from_dense(np.ones((2, 3, 4))).pool(**settings)
-
-
-def test_signals_must_have_one_number_of_axes():
-    with pytest.raises(ValueError, match="one number of dimensions"):
-        SparseCodes.from_dense([np.ones((2, 4)), np.ones((2, 4, 4))]).pool()

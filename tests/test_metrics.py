@@ -77,11 +77,6 @@ def test_channels_are_not_shifted_against_each_other():
     assert recovery_score(skewed, truth, channels=True) < 0.9
 
 
-def test_extreme_sizes_do_not_overflow():
-    truth = np.random.default_rng(3).standard_normal((2, 8))
-    assert recovery_score(1e200 * truth, 1e-200 * truth) == pytest.approx(1)
-
-
 @pytest.mark.parametrize(
     ("filters", "truth", "channels", "message"),
     [

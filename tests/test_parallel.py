@@ -56,27 +56,6 @@ def test_after_an_exception_nobody_begins_with_anything_else(where):
     assert sorted(begun) == [0, 1]
 
 
-def test_an_index_error_of_the_work_is_an_exception_like_others():
-    def work(_):
-        raise IndexError("of the work")
-
-    with pytest.raises(IndexError, match="of the work"):
-        SharedMap(2)(work, range(4))
-
-
-def test_one_thread_starts_no_other():
-    before = threading.active_count()
-    assert SharedMap(1)(lambda _: threading.active_count(), range(4)) == [before] * 4
-
-
-def test_threads_are_kept_for_the_next_work():
-    SharedMap(2)(time.sleep, [0.01] * 4)
-    before = threading.active_count()
-    for _ in range(20):
-        SharedMap(2)(time.sleep, [0.0005] * 4)
-    assert threading.active_count() == before
-
-
 def test_threads_that_others_keep_busy_are_not_waited_for():
     occupied, released = threading.Event(), threading.Event()
 

@@ -72,13 +72,6 @@ def test_spread_puts_the_signal_at_its_offset(geometry):
     assert not np.any(flat[box.size :])
 
 
-@pytest.mark.parametrize("boundary", ["valid", "same", "full"])
-def test_gather_undoes_spread(boundary):
-    geometry = Geometry((7, 9), (3, 4), 2, boundary)
-    signal = np.random.default_rng(2).standard_normal((2, 7, 9))
-    np.testing.assert_array_equal(geometry.gather(geometry.spread(signal)), signal)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -202,11 +195,6 @@ def test_synthesise_serves_signals_of_several_shapes(boundary, reference):
         np.testing.assert_allclose(made, reference.synthesise(code, filters, boundary), atol=1e-12)
 
 
-def test_a_boundary_that_there_is_not_is_named():
-    with pytest.raises(ValueError, match='boundary must be one of "valid"'):
-        signal_shape((5,), (3,), "mirror")
-
-
 @pytest.mark.parametrize("boundary", ["same", "circular"])
 def test_exact_signals_are_those_of_filters_in_float64(boundary):
     rng = np.random.default_rng(3)
@@ -217,6 +205,19 @@ def test_exact_signals_are_those_of_filters_in_float64(boundary):
     exact = single.synthesise(codes, values, dtype=np.float64)
     assert exact.dtype == np.float64
     np.testing.assert_array_equal(exact, double.synthesise(codes, values.astype(float)))
+
+
+@pytest.mark.parametrize("boundary", BOUNDARIES)
+def test_refitted_codes_are_those_of_least_squares(boundary, reference):
+    rng = np.random.default_rng(4)
+    filters, geometry = reference.filters(rng, 3, 2, (5,)), Geometry((30,), (5,), 2, boundary)
+    signal, root = rng.standard_normal((2, 30)), np.sqrt(rng.random((2, 30)))
+    index = np.array([2, 17, 30, 41, 66])
+    matrix = root.reshape(-1, 1) * reference.matrix(filters, geometry, index)
+    expected, *_ = np.linalg.lstsq(matrix, (root * signal).ravel(), rcond=None)
+    operator = ConvolutionOperator(filters, geometry)
+    np.testing.assert_allclose(operator.refit(index, rng.standard_normal(5), signal, root, 30), expected, atol=1e-6)
+    assert len(operator.refit(index[:0], np.empty(0), signal, root, 30)) == 0
 
 
 SHAPES = [((20,), (4,)), ((6, 7), (3, 2)), ((4, 4, 5), (2, 2, 3))]

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn import config_context
 
 import pointillist as pt
 from pointillist.reprs import short
@@ -81,17 +80,6 @@ def test_objects_say_in_a_line_what_they_are(name, tmp_path):
     assert said.startswith(begin)
     assert len(said) < 300
     assert "\n" not in said
-
-
-def test_scikit_learns_setting_shows_all_parameters():
-    with config_context(print_changed_only=False):
-        assert "boundary='same'" in repr(pt.OnlineCSC())
-    assert repr(pt.OnlineCSC()) == "OnlineCSC()"
-
-
-def test_settings_show_what_differs_from_their_defaults():
-    assert repr(pt.FilterUpdate(forgetting=None, n_sweeps=2)) == "FilterUpdate(n_sweeps=2)"
-    assert repr(pt.OnlineCSC(robust=pt.Robust())).startswith("OnlineCSC(robust=Robust(")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import signal
 import sys
 import threading
 from ctypes import wintypes
-from io import BytesIO, TextIOWrapper
 from types import SimpleNamespace
 
 import pytest
@@ -148,18 +147,6 @@ class TestFiles:
         on("win32")
         system.flush_folder(tmp_path)
         assert len(asked) == 1
-
-
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
-def test_streams_show_a_question_mark_for_what_they_lack(monkeypatch, encoding):
-    streams = {name: TextIOWrapper(BytesIO(), encoding) for name in ("stdout", "stderr")}
-    for name, stream in streams.items():
-        monkeypatch.setattr(sys, name, stream)
-    system.keep_printing()
-    for stream in streams.values():
-        stream.write("λ = 0.5")
-        stream.flush()
-        assert stream.buffer.getvalue() == b"? = 0.5"
 
 
 def test_programs_without_a_console_have_no_streams(monkeypatch):

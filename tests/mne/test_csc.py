@@ -145,13 +145,6 @@ def test_drifts_are_warned_of(mne):
         CSC(**{**ARGUMENTS, "n_passes": 1}).fit(raw)
 
 
-def test_repr_says_what_was_fitted(fitted):
-    assert repr(CSC(4, 0.3)) == "<CSC | 4 filters of 0.3 s, rank 1, no fit yet>"
-    assert re.fullmatch(
-        r"<CSC \| 2 filters of 0.4 s, rank 1, fit on 20 eeg channels at 100 Hz, gap .*>", repr(fitted[0])
-    )
-
-
 @pytest.mark.parametrize(
     ("given", "named"),
     [
@@ -196,13 +189,6 @@ def test_what_belongs_to_raw_is_refused_for_epochs(epoched):
         CSC(**ARGUMENTS).fit(epoched, tstep=2.0)
     with pytest.raises(ValueError, match="duration=3 is 300 samples"):
         CSC(**{**ARGUMENTS, "duration": 3.0}).fit(epoched)
-
-
-def test_other_objects_are_refused(epoched):
-    with pytest.raises(TypeError, match="inst must be a Raw or an Epochs of MNE, got"):
-        CSC(**ARGUMENTS).fit(epoched.average())
-    with pytest.raises(RuntimeError, match="call fit first"):
-        CSC().get_components()
 
 
 def test_flat_channels_and_nothing_left_are_named(mne, planted):
