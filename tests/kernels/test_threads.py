@@ -17,8 +17,8 @@ from pointillist.kernels.threads import (
     finish_item,
     make_team,
     take_item,
-    wait_for_item,
     wait_for_items,
+    wait_for_work,
 )
 
 
@@ -40,12 +40,13 @@ def _lead(team, n_items, n_phases, patience, done):
 
 @kernel
 def _help(team, rank, n_threads, done, share):
-    item = wait_for_item(team, rank, n_threads)
-    while item >= 0:
-        _count(team, item, done)
-        share[0] += 1
-        finish_item(team)
-        item = wait_for_item(team, rank, n_threads)
+    while wait_for_work(team):
+        item = take_item(team, rank, n_threads)
+        while item >= 0:
+            _count(team, item, done)
+            share[0] += 1
+            finish_item(team)
+            item = take_item(team, rank, n_threads)
 
 
 @kernel

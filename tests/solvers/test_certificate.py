@@ -78,7 +78,7 @@ def test_sweeps_project_onto_one_condition_after_the_other(reference, boundary, 
     matrix = reference.matrix(problem.filters, problem.geometry)
     codes = np.random.default_rng(2).permutation(matrix.shape[1])[:40]
     codes = codes[np.argsort(codes % problem.geometry.n_positions, kind="stable")]
-    expected, in_turns = seen * x.ravel(), np.stack([codes[20:], codes[:20]], axis=1).ravel()
+    expected, in_turns = seen * x.ravel(), np.stack([codes[:20], codes[20:]], axis=1).ravel()
     for _ in range(3):
         for code in in_turns:
             column = matrix[:, code]

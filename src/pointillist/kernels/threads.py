@@ -99,20 +99,17 @@ def wait_for_items(team, n_items, patience):
 
 
 @routine
-def wait_for_item(team, rank, n_threads):
-    """Wait as a helper: for the number of an item, or −1 when all is over."""
+def wait_for_work(team):
+    """Wait as a helper until there are items to take; returns false when all is over."""
     looks = 0
-    while True:
+    while _load(team, _FREE) == 0 or _load(team, _STATE) != _BEGUN:
         state = _load(team, _STATE)
         if state >= _OVER or (state == _WAITING and looks >= _LEADERLESS):
-            return -1
-        if state == _BEGUN:
-            item = take_item(team, rank, n_threads)
-            if item >= 0:
-                return item
+            return False
         looks += 1
         if looks % _LOOKS == 0:
             _give_way()
+    return True
 
 
 @writes(returns="team")

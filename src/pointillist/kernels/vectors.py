@@ -245,13 +245,28 @@ def dot_runs(builder, width, signal, base, filters, start, offsets):
 
     In place of offsets there can be a number of runs, which follow each other.
     """
+    return _dot_runs(builder, width, signal, None, base, filters, start, offsets, None)
+
+
+@writes(returns="signal")
+def dot_changed_runs(builder, width, signal, step, base, filters, start, offsets, weights):
+    """Compute `dot_runs` for weights · (signal + step); None are weights of one, and no step."""
+    return _dot_runs(builder, width, signal, step, base, filters, start, offsets, weights)
+
+
+def _dot_runs(builder, width, signal, step, base, filters, start, offsets, weights):
     even, odd = signal.sums(width, 2)
     in_line = isinstance(offsets, Index)
     count = offsets if in_line else offsets.length
 
     def meet(i, total):
         place = base + (i * width if in_line else offsets[i])
-        total.add(signal.vector(place, width), filters.vector(start + i * width, width))
+        sample = signal.vector(place, width)
+        if step is not None:
+            sample = builder.fadd(sample, step.vector(place, width))
+        if weights is not None:
+            sample = builder.fmul(sample, weights.vector(place, width))
+        total.add(sample, filters.vector(start + i * width, width))
 
     pairs = Index(builder, builder.lshr(count.value, whole_number(1)))
     with pairs.times() as n:
@@ -260,21 +275,6 @@ def dot_runs(builder, width, signal, base, filters, start, offsets):
     with builder.if_then(builder.trunc(count.value, ir.IntType(1))):
         meet(count - 1, even)
     return sum_lanes(builder, builder.fadd(even.value, odd.value))
-
-
-@writes(returns="signal")
-def dot_changed_runs(builder, width, signal, step, base, filters, start, offsets, weights):
-    """Compute `dot_runs` for a signal to which weights · step is added; None are weights of one."""
-    (total,) = signal.sums(width, 1)
-    with offsets.length.times() as i:
-        place = base + offsets[i]
-        before, change = signal.vector(place, width), step.vector(place, width)
-        if weights is None:
-            sample = builder.fadd(before, change)
-        else:
-            sample = multiply_add(builder, weights.vector(place, width), change, before)
-        total.add(sample, filters.vector(start + i * width, width))
-    return total.total()
 
 
 @writes()
@@ -295,16 +295,6 @@ def add_runs(builder, width, signal, base, filters, start, offsets, scale):
 
     Filters may be of less precision than the signal, in which all is computed.
     """
-    _add_runs(builder, width, signal, base, filters, start, offsets, scale, None)
-
-
-@writes()
-def add_runs_weighted(builder, width, signal, base, filters, start, offsets, scale, weights):
-    """Add runs as `add_runs` does, each sample multiplied by `weights` at the same place as in the signal."""
-    _add_runs(builder, width, signal, base, filters, start, offsets, scale, weights)
-
-
-def _add_runs(builder, width, signal, base, filters, start, offsets, scale, weights):
     if scale.type != signal.element:
         cast = builder.fpext if size_of(scale.type) < size_of(signal.element) else builder.fptrunc
         scale = cast(scale, signal.element)
@@ -312,18 +302,16 @@ def _add_runs(builder, width, signal, base, filters, start, offsets, scale, weig
     with offsets.length.times() as i:
         place, run = base + offsets[i], filters.vector(start + i * width, width)
         run = run if run.type == factor.type else builder.fpext(run, factor.type)
-        if weights is not None:
-            run = builder.fmul(run, weights.vector(place, width), flags=CONTRACT)
         signal.put(place, multiply_add(builder, run, factor, signal.vector(place, width)))
 
 
 @writes()
 def add_products(builder, width, residual, weights, first, second, third, begin, length, out):
-    """Add sums over `length` samples from `begin` on: of each of three steps with the residual, and of them with each other.
+    """Add sums over `length` samples from `begin` on: weighted products of each of three steps with all, and the residual.
 
-    The latter are weighted, and in the order 0 0, 1 0, 1 1, 2 0, 2 1, 2 2. All is read once.
+    `out` is a flat matrix (3, 4), whose last column is for the residual. All is read once.
     """
-    sums = residual.sums(width, 9)
+    sums = [residual.sums(width, m + 2) for m in range(3)]  # the matrix is symmetric
     nothing, lanes = ir.Constant(ir.VectorType(residual.element, width), [0.0] * width), ir.VectorType(_INT64, width)
 
     def meet(place, inside):
@@ -332,10 +320,9 @@ def add_products(builder, width, residual, weights, first, second, third, begin,
         if inside is not None:
             steps = [builder.select(inside, step, nothing) for step in steps]
         for m, step in enumerate(steps):
-            sums[m].add(left, step)
             weighted = builder.fmul(weight, step)
-            for n in range(m + 1):
-                sums[3 + m * (m + 1) // 2 + n].add(weighted, steps[n])
+            for total, other in zip(sums[m], [*steps[: m + 1], left], strict=True):
+                total.add(weighted, other)
 
     whole = length // width
     with whole.times() as i:
@@ -344,9 +331,12 @@ def add_products(builder, width, residual, weights, first, second, third, begin,
     with builder.if_then(builder.icmp_signed(">", left.value, whole_number(0))):
         numbers = ir.Constant(lanes, list(range(width)))
         meet(begin + whole * width, builder.icmp_signed("<", numbers, broadcast(builder, left.value, lanes)))
-    for n, total in enumerate(sums):
-        found = total.total()
-        out.put(n, builder.fadd(out[n], found if found.type == out.element else builder.fpext(found, out.element)))
+    for m, row in enumerate(sums):
+        for n, total in enumerate(row):
+            found = total.total()
+            found = found if found.type == out.element else builder.fpext(found, out.element)
+            for place in {4 * m + 3} if n > m else {4 * m + n, 4 * n + m}:
+                out.put(place, builder.fadd(out[place], found))
 
 
 @writes()

@@ -148,7 +148,9 @@ class SampledADMM(AdmmSettings):
             members = range(first, min(first + chunk, len(signals)))
             images = np.stack([signals[i] for i in members])
             seen = images if operator.roots is None else operator.roots * images
-            solutions += self._iterate(state, signals, members, np.stack(parallel(operator.adjoint, seen, n_jobs)), step)
+            solutions += self._iterate(
+                state, signals, members, np.stack(parallel(operator.adjoint, seen, n_jobs)), step
+            )
         return collect(state, solutions, self.tol)
 
 

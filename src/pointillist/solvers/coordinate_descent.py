@@ -62,7 +62,7 @@ class Tuning:
     """Codes smaller than this share of their penalty are dropped at the end of a solve with a ridge."""
     passes: int = 3
     """Passes over the working set, at most, in a round that looked at near violators only."""
-    smooth: int = 4
+    smooth: int = 3
     """Plain sweeps at the end of such a round, which smooth the residual."""
     new_codes: float = 4.0
     """A round takes up so many times as many codes of large filters as there are, at most: visiting them takes long."""

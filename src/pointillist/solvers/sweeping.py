@@ -70,10 +70,10 @@ class Field:
         borders = np.arange(count + 1) * length // count
         self.first_positions = borders * positions
         rows = self._rows(borders[:-1], strides)
-        self._strips = Strips(n_colours, np.zeros(count + 1, np.int64), *rows, np.zeros(count, bool))
+        self._strips = Strips(n_colours, np.zeros(count + 1, np.int64), *rows)
 
-    def _rows(self, borders: NDArray, strides: NDArray) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-        """Where the rows of each strip begin among all, and of each row its begin, its samples, and those that count.
+    def _rows(self, borders: NDArray, strides: NDArray) -> tuple[NDArray, ...]:
+        """First row of each strip, begin of each row, its samples and those that count, and the end of each strip's rows.
 
         What a circle holds twice belongs to the strip that has it first, and does not count.
         """
@@ -94,14 +94,15 @@ class Field:
         counted = (once[-1] if last else lengths) * (begins < once[0]) * seen.ravel()
         starts = self.corner + strides[1] * begins + within
         bounds = len(within) * np.searchsorted(owners[order], np.arange(len(borders) + 1))
-        return bounds, starts.ravel(), np.broadcast_to(lengths, starts.shape).ravel(), counted.ravel()
+        lengths = np.broadcast_to(lengths, starts.shape)
+        return bounds[:-1], starts.ravel(), lengths.ravel(), counted.ravel(), bounds[1:]
 
     def strips(self, positions: NDArray) -> Strips:
         """The strips of codes at positions in ascending order."""
         codes = np.searchsorted(positions, self.first_positions)
         own = codes[1:] > codes[:-1]
         reached = own | np.roll(own, 1)  # strips are at least as long as filters
-        return self._strips._replace(codes=codes, reached=reached)
+        return self._strips._replace(codes=codes, ends=np.where(reached, self._strips.ends, self._strips.begins))
 
     def ghosts(self, positions: NDArray, bases: NDArray) -> tuple[NDArray, NDArray]:
         """Where else codes begin, and where the ghosts of each code begin among these."""
@@ -156,7 +157,7 @@ class SweepContext:
         self._is_binary = bool(np.all((self.weights == 0) | (self.weights == 1)))
         uneven = box_sums(geometry, (self.weights != 1).astype(np.float32))
         self._clean = uneven.ravel() < 0.5  # whole boxes of weight one
-        self._steps = np.zeros((MEMORY + 1, len(self._laid_weights)), dtype)  # room for those of extrapolated sweeps
+        self._steps = np.zeros((MEMORY, len(self._laid_weights)), dtype)  # room for those of extrapolated sweeps
         self._alone = False  # since a helper was late
 
     def sweep(
@@ -183,25 +184,28 @@ class SweepContext:
         ghosts = field.ghosts(positions, bases)
         working = Codes(values, curvatures, penalties, clean, bases, filters * field.filter_step, *ghosts)
         layout, strips, laid = problem.operator.layout, field.strips(positions), field.laid(residual)
+        if not self._is_binary:
+            np.divide(laid, self._laid_weights, out=laid, where=self._laid_weights > 0)
         scene = Scene(
             layout.run_lanes, layout.runs, field.offsets, working, dtype.type(ridge), problem.nonnegative, laid,
-            self._laid_weights, strips, make_memory(self._steps, len(positions), len(strips.reached)),
-            abreast=2 if len(field.offsets) <= tuning.runs_in_turns else 1, most=1e-3 / float(np.finfo(dtype).eps),
+            self._laid_weights, strips, make_memory(self._steps, len(positions), len(strips.ends)),
+            in_turns=len(field.offsets) <= tuning.runs_in_turns, most=1e-3 / float(np.finfo(dtype).eps),
         )  # fmt: skip
         samples = len(positions) * field.filter_step
-        compared = effort.extra > 0 and self._is_binary and samples > 4 * len(laid)
+        compared = effort.extra > 0 and samples > 4 * len(laid)
         compared = compared and effort.target > tuning.compared * max(float(laid.max()), -float(laid.min()))
         patience, team, n_threads = tuning.patience + samples, make_team(), 1
         work = partial(descend, scene=scene, compared=compared, effort=effort, patience=patience)
         long = len(positions) * problem.filters[0].size >= tuning.products_for_help
         if long and isinstance(self.mapper, SharedMap) and not self._alone:
-            n_threads = min(-(-len(strips.reached) // (strips.n_colours * scene.abreast)), self.mapper.n_jobs)
+            n_threads = min(len(strips.ends) // strips.n_colours, self.mapper.n_jobs)
             for rank in range(1, n_threads):
                 self.mapper.ask(partial(work, rank, n_threads, team))
         try:
             work(0, n_threads, team)
         finally:
             self._alone |= disperse(team)
+        laid *= self._laid_weights
         return laid, working
 
     def project(self, codes: NDArray, point: NDArray, times: int) -> tuple[NDArray, NDArray]:
@@ -211,7 +215,7 @@ class SweepContext:
         Since each sweep forgets what the last one took, nothing is ever given back. Returns the point then, and by how much
         each code violated when it was last met, beside its penalty.
         """
-        dtype, effort = self.problem.filters.dtype, Effort(0.0, 0, 0, times, forgetting=True)
+        dtype, effort = self.problem.filters.dtype, Effort(0.0, 0, 0, times - 1, forgetting=True)
         flat = self.problem.geometry.spread(point.astype(dtype))
         laid, working = self.sweep(codes, np.zeros(len(codes), dtype), flat, effort)
         # Wherever rounding has led to is a point as good as any.
