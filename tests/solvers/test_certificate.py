@@ -8,10 +8,9 @@ import pytest
 from attack.certificates import attempt
 
 from pointillist.parallel import SharedMap
-from pointillist.problem import ConvolutionOperator, Geometry, certificate
+from pointillist.problem import certificate
 from pointillist.solvers import CoordinateDescent
 from pointillist.solvers.coordinate_descent import DualBound
-from pointillist.solvers.large_signals import shrunk
 from pointillist.solvers.scanning import DescentState
 from pointillist.solvers.sweeping import SweepContext
 from pointillist.validation import BOUNDARIES
@@ -36,21 +35,6 @@ def near_the_optimum(problem, x, rounds):
     few, all_ = (CoordinateDescent(tol=1e-10, max_iter=n) for n in (rounds, 500))
     found, best = (solver.solve(solver.prepare(problem), [x]) for solver in (few, all_))
     return found, best.objective[0]
-
-
-@pytest.mark.parametrize("boundary", ["valid", "same", "full"])
-@pytest.mark.parametrize(("signal", "size"), SHAPES)
-def test_each_sample_is_divided_by_the_largest_ratio_around_it(signal, size, boundary):
-    rng = np.random.default_rng(0)
-    geometry = Geometry(signal, size, 2, boundary)
-    ratios = rng.uniform(0.5, 1.5, geometry.n_positions)
-    residual = rng.standard_normal((2, *signal))
-    operator = ConvolutionOperator(np.ones((1, 2, *size)), geometry)
-    divisor = np.ones((2, *signal))
-    for position, ratio in enumerate(ratios):
-        reached = operator.synthesise(np.array([position]), np.ones(1)) > 0
-        divisor[reached] = np.maximum(divisor[reached], ratio)
-    np.testing.assert_allclose(shrunk(geometry, residual, ratios), residual / divisor)
 
 
 @pytest.mark.parametrize("boundary", BOUNDARIES)

@@ -14,26 +14,23 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from math import prod
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
-from scipy.ndimage import maximum_filter1d
+from numpy.typing import NDArray
 
 from pointillist.arrays import LARGE, release, scratch, walked
 from pointillist.codes import SparseCodes
 from pointillist.parallel import Mapper, one_blas_thread
 from pointillist.problem import Certificate, Geometry, Problem, inner, relative_gap
-from pointillist.solvers import coordinate_descent
 from pointillist.solvers.base import Result, Solution, Solver, collect
 from pointillist.solvers.coordinate_descent import CoordinateDescent, HostWorkingSet, solve_by_rounds
 from pointillist.solvers.scanning import DescentState
 
 Progress = Callable[[float], None]
 """Called with the share of the work that is done, from 0 to 1."""
-Answer = TypeVar("Answer")
 Place = tuple[int, ...]
 Tile = tuple[slice, ...]
 
@@ -46,8 +43,10 @@ class Tuning:
     """By how much ratios may exceed one after the first pass: borders are not worth much before both sides are good."""
     fall: float = 0.15
     """What part of that they may after the next."""
-    unseen: float = 0.3
+    unseen: float = 0.15
     """Violations up to this share of a pass's excess are not looked for before the last passes."""
+    settled: float = 0.5
+    """Violations up to this share of the tolerance are not looked for in the last passes."""
     passes: int = 100
     margin: float = 0.8
     """Share of the tolerance that a tile is solved to, so that what its neighbours change need not bring it back."""
@@ -148,37 +147,35 @@ class LargeSignal:
         Upper bounds of |Dᵀr| / λ at all positions, with all rounding counted in; infinite where nothing is known.
     ratio : (*counts) array
         The largest of each block.
+    codes : dict
+        Of each block its codes, (1 + ndim, n) filters and positions, and their values.
     """
 
     def __init__(self, settings: TiledDescent, state: DescentState, i: int, signal: NDArray, mapper: Mapper) -> None:
         self.coder, self.state, self.problem, self.mapper = settings.coder, state, state.problem, mapper
         self.signal, self.weights, self.constant = signal, self.problem.weights_of(i), self.problem.constant_of(i)
         self.blocks = Blocks.of(self.problem.geometry, settings.side)
-        self.everywhere = tuple(slice(0, n) for n in self.blocks.counts)
-        self.codes = BlockCodes(self.blocks, signal.dtype)
+        nothing = np.empty((1 + len(self.blocks.counts), 0), np.int64), np.empty(0, signal.dtype)
+        self.codes = {block: nothing for block in np.ndindex(self.blocks.counts)}
         self.ratio = np.full(self.blocks.counts, np.inf)
         self.residual = scratch(signal, signal.shape, signal.dtype)
         for band in walked(signal, self.residual):
             self.residual[band] = signal[band] if self.weights is None else self.weights[band] * signal[band]
         self.bounds = scratch(signal, self.problem.geometry.grid, signal.dtype)
         self.bounds[:] = np.inf
-        self.allowed = (
-            1 + coordinate_descent.TUNING.allowed * self.coder.tol
-        )  # the dual point is not shrunk locally below
 
     def solve(self, begin: tuple[NDArray, NDArray] | None, report: Progress) -> Solution:
         """Solve from codes and their values, or from zero; `report` is told the share that is settled."""
-        tol, rounds, tuning = self.coder.tol, 0, TUNING
+        tol, rounds, tuning, geometry = self.coder.tol, 0, TUNING, self.problem.geometry
+        shape, everywhere = (self.problem.n_filters, *geometry.grid), tuple(slice(0, n) for n in self.blocks.counts)
         if begin is not None:
-            self._begin(*begin)
+            self._begin(np.array(np.unravel_index(begin[0], shape)), begin[1])
         floor = tuning.smallest_excess * float(np.finfo(self.signal.dtype).eps)
-        # The excess at which a certificate is worth its time: a point that is shrunk locally bears much.
-        goal = max(min(7 * tol, tuning.first_excess) if self._shrinks else 1.5 * tol, floor)
-        excess = tuning.first_excess / tuning.fall
+        goal, excess = max(1.5 * tol, floor), tuning.first_excess / tuning.fall
         planned = max(1, math.ceil(math.log(goal / excess) / math.log(tuning.fall)))
         for passes in range(tuning.passes):
             excess = max(excess * tuning.fall, goal)
-            negligible = self.allowed - 1 if excess == goal else tuning.unseen * excess
+            negligible = tuning.settled * tol if excess == goal else tuning.unseen * excess
             colours = self.blocks.colours(self.blocks.shift(passes))
             for number, tiles in enumerate(colours, 1):
                 rounds += self._solve_tiles(tiles, excess, negligible, begin is not None)
@@ -194,37 +191,45 @@ class LargeSignal:
             goal = max(reached * min(tol / found.gap, tuning.margin) * tuning.margin, floor)
         else:
             found = self.certificate()
-        codes, values = self.codes.of(self.everywhere)
+        places, values = self._codes_of(everywhere)
+        codes = np.ravel_multi_index(tuple(places), shape)
         order = np.argsort(codes)
         return Solution(codes[order], values[order], found, rounds)
 
-    @property
-    def _shrinks(self) -> bool:
-        """True if the tolerance is so tight that dual points are shrunk locally."""
-        return self.coder.tol <= coordinate_descent.TUNING.loose
+    def _codes_of(self, tile: Tile, box: Tile | None = None) -> tuple[NDArray, NDArray]:
+        """Codes of the blocks of a tile, perhaps only those with positions in a box, and their values."""
+        places, values = zip(*(self.codes[block] for block in blocks_of(tile)), strict=True)
+        codes, amounts = np.concatenate(places, axis=1), np.concatenate(values)
+        if box is None:
+            return codes, amounts
+        kept = within(codes, box)
+        return codes[:, kept], amounts[kept]
+
+    def _replace(self, codes: NDArray, values: NDArray, tile: Tile, box: Tile) -> None:
+        """Give codes to the blocks of a tile that own them, instead of those that these had in a box."""
+        owners = codes[1:].T // self.blocks.side
+        for block in blocks_of(tile):
+            before, old = self.codes[block]
+            kept, own = ~within(before, box), np.all(owners == block, axis=1)
+            self.codes[block] = np.hstack([before[:, kept], codes[:, own]]), np.hstack([old[kept], values[own]])
 
     def _begin(self, codes: NDArray, values: NDArray) -> None:
         kept = values > 0 if self.problem.nonnegative else values != 0
-        values = values[kept].astype(self.signal.dtype)
-        self.codes.replace(codes[kept], values, self.everywhere, self.blocks.box(self.everywhere))
-        for block in np.ndindex(self.blocks.counts):
-            view = self._view(block)
-            indices, own = view.local(*self.codes.of(alone(block)))
-            if len(indices):
-                fit = view.problem.operator.synthesise(indices, own)
-                view.put(view.residual - (fit if view.weights is None else view.weights * fit))
-
-    def _view(self, block: Place) -> "TileView":
-        return TileView(self, self.blocks.box(alone(block)))
+        everywhere = tuple(slice(0, n) for n in self.blocks.counts)
+        self._replace(codes[:, kept], values[kept].astype(self.signal.dtype), everywhere, self.blocks.box(everywhere))
+        for block in self.codes:
+            view = TileView(self, self.blocks.box(alone(block)))
+            fit = view.problem.operator.synthesise(*view.local(*self.codes[block]))
+            view.put(view.residual - (fit if view.weights is None else view.weights * fit))
 
     def _solve_tiles(self, tiles: list[Tile], excess: float, negligible: float, started: bool) -> int:
         """Solve those tiles of one colour that are not settled, side by side; returns the most rounds that one took."""
-        rounds, overlap = 0, self.blocks.overlap
+        rounds, overlap, sizes = 0, self.blocks.overlap, self.problem.geometry.filter
         todo = [tile for tile in tiles if np.max(self.ratio[tile]) > 1 + excess]
 
         def visit(tile: Tile) -> tuple["TileView", Result, NDArray, NDArray]:
             view = TileView(self, self.blocks.box(tile, overlap))
-            codes, values = view.local(*self.codes.of(self.blocks.near(tile, overlap), view.box))
+            codes, values = view.local(*self._codes_of(self.blocks.near(tile, overlap), view.box))
             signal, bounds = view.left_for(codes, values), self.bounds[view.box].ravel()
             known = (bounds, view.geometry.spread(view.residual)) if np.all(np.isfinite(bounds)) else None
             spread_out = known is not None or started
@@ -234,153 +239,105 @@ class LargeSignal:
                 certifies=False, known=known, negligible=negligible,
             )  # fmt: skip
             found = solve_by_rounds(sets, coder, lambda look: look.ratio + sets.rounding > 1 + TUNING.margin * excess)
-            rise = self.state.rises(view.touching, view.touching.spread(view.put(found.residuals[0])))
+            touching = replace(view.geometry, boundary="full")  # all positions whose filters reach a sample of the tile
+            rise = self.state.rises(touching, touching.spread(view.put(found.residuals[0]))).reshape(touching.grid)
             return view, found, sets.best + sets.slack + sets.best.dtype.type(sets.rounding), rise
 
         for tile, (view, found, ratios, rise) in zip(todo, self.mapper(visit, todo), strict=True):
-            near = self.blocks.near(tile, overlap + max(self.problem.geometry.filter) - 1)
-            self.codes.replace(view.whole(found.codes.indices[0]), found.codes.values[0], near, view.box)
-            view.raise_bounds(ratios.reshape(view.geometry.grid), rise)
-            for block in product(*[range(s.start, s.stop) for s in near]):
+            near = self.blocks.near(tile, overlap + max(sizes) - 1)
+            self._replace(view.whole(found.codes.indices[0]), found.codes.values[0], near, view.box)
+            first = [s.start - f + 1 for s, f in zip(view.box, sizes, strict=True)]
+            spans = [(max(a, 0), min(a + n, g)) for a, n, g in zip(first, rise.shape, self.bounds.shape, strict=True)]
+            inside = tuple(slice(low - a, high - a) for (low, high), a in zip(spans, first, strict=True))
+            self.bounds[tuple(slice(*span) for span in spans)] += rise[inside]
+            self.bounds[view.box] = ratios.reshape(view.geometry.grid)
+            for block in blocks_of(near):
                 self.ratio[block] = np.max(self.bounds[self.blocks.box(alone(block))])
             rounds = max(rounds, int(found.iterations[0]))
             release(self.signal, self.residual, self.bounds)
         return rounds
 
     def certificate(self) -> Certificate:
-        """What all codes together are worth, block by block.
-
-        The residual is the dual point, shrunk as a whole by its largest ratio or, for a tight tolerance, each sample by the
-        ratios around it.
-        """
-        codes, values = self.codes.of(self.everywhere)
-        objective = sum(self._walk(self._loss)) + inner(self.problem.penalty_at(codes), np.abs(values))
-        size, energy = np.sum(list(self._walk(lambda block: self._worth(block, self._view(block)))), axis=0)
-        gap = relative_gap(objective, size, energy, float(np.max(self.ratio)), self.constant)
-        if gap > self.coder.tol and self._shrinks:
-            list(self._walk(self._refresh))
-            pieces = np.array(list(self._walk(self._shrunk)))
-            size, energy = np.sum(pieces[:, :2], axis=0)
-            gap = min(gap, relative_gap(objective, size, energy, float(np.max(pieces[:, 2])), self.constant))
+        """Worth of all codes together, block by block; the residual, divided by its largest ratio, is the dual point."""
+        price, sums = 0.0, np.zeros(3)
+        for block, worth in zip(self.codes, self.mapper(self._worth, list(self.codes)), strict=True):
+            codes, values = self.codes[block]
+            flat: Any = np.ravel_multi_index(tuple(codes), (self.problem.n_filters, *self.problem.geometry.grid))
+            price, sums = price + inner(self.problem.penalty_at(flat), np.abs(values)), sums + worth
+            release(self.signal, self.residual, self.bounds)
+        objective, loss, energy = (float(one) for one in (price + sums[0], *sums[1:]))
+        gap = relative_gap(objective, loss, energy, float(np.max(self.ratio)), self.constant)
         return Certificate(objective + self.constant, gap, self.residual)
 
-    def _walk(self, work: Callable[[Place], Answer]) -> Iterator[Answer]:
-        """Answers to work on all blocks, in their order."""
-        for answer in self.mapper(work, list(np.ndindex(self.blocks.counts))):
-            yield answer
-            release(self.signal, self.residual, self.bounds)
+    def _worth(self, block: Place) -> tuple[float, float, float]:
+        """Sums in float64 over a block's own samples, those that its positions begin at.
 
-    def _loss(self, block: Place) -> float:
-        """½ Σ w (x − Dz)² in float64 over a block's own samples, from the codes that reach them."""
-        reach = [-(-(f - 1) // self.blocks.side) for f in self.problem.geometry.filter]
+        They are ½ Σ w (x − Dz)², from the codes that reach them, and for the residual r as it is kept ½ Σ r² / w and Σ r x.
+        """
+        geometry, side, own = self.problem.geometry, self.blocks.side, [slice(None)]
+        for c, o, n, count in zip(block, geometry.offset, geometry.signal, self.blocks.counts, strict=True):
+            first = min(max(c * side - o, 0), n) if c else 0
+            own.append(slice(first, n if c == count - 1 else max(min((c + 1) * side - o, n), first)))
+        there = tuple(own)
+        reach = [-(-(f - 1) // side) for f in geometry.filter]
         tile = tuple(slice(max(c - r, 0), c + 1) for c, r in zip(block, reach, strict=True))
         view = TileView(self, self.blocks.box(tile))
-        fit = view.problem.operator.synthesise(*view.local(*self.codes.of(tile)), dtype=np.float64)
-        own, there = self._samples(block, view)
-        difference = self.signal[there] - fit[own]
-        return 0.5 * inner(difference if self.weights is None else self.weights[there] * difference, difference)
-
-    def _samples(self, block: Place, view: "TileView") -> tuple[Tile, Tile]:
-        """The samples that a block's positions begin at, which are its own: in a view of it, and in the signal."""
-        own = [slice(None)]
-        for c, box, inside, count in zip(block, view.box, view.inside[1:], self.blocks.counts, strict=True):
-            first = c * self.blocks.side - box.start
-            last = inside.stop if c == count - 1 else first + self.blocks.side
-            own.append(slice(max(first, inside.start), max(min(last, inside.stop), first, inside.start)))
-        moved = zip(own[1:], view.inside[1:], view.outer[1:], strict=True)
-        there = (slice(None), *(slice(o.start - i.start + u.start, o.stop - i.start + u.start) for o, i, u in moved))
-        return tuple(own), there
-
-    def _worth(self, block: Place, view: "TileView", point: NDArray | None = None) -> tuple[float, float]:
-        """½ Σ θ² / w and Σ θ x in float64 over a block's own samples, for a point θ on its view, or the residual."""
-        own, there = self._samples(block, view)
-        theta = (view.residual if point is None else point)[own].astype(np.float64)
-        energy = inner(theta, self.signal[there])
+        fit = view.problem.operator.synthesise(*view.local(*self._codes_of(tile)), dtype=np.float64)
+        moved = (slice(s.start - a, s.stop - a) for s, a in zip(there[1:], view.first, strict=True))
+        difference = self.signal[there] - fit[(slice(None), *moved)]
+        point = self.residual[there].astype(np.float64)
+        energy = inner(point, self.signal[there])
         if self.weights is None:
-            return 0.5 * inner(theta, theta), energy
+            return 0.5 * inner(difference, difference), 0.5 * inner(point, point), energy
         weights = self.weights[there]
-        seen = weights > 0
-        return 0.5 * inner(theta[seen], theta[seen] / weights[seen]), energy
-
-    def _refresh(self, block: Place) -> None:
-        """Scan those positions of a block again whose bound is large: changes nearby raise bounds more than ratios."""
-        view = self._view(block)
-        bounds = self.bounds[view.box]
-        bounds[:] = self._scanned(view, view.residual, bounds.ravel()).reshape(bounds.shape)
-
-    def _shrunk(self, block: Place) -> tuple[float, float, float]:
-        """The worth of the residual shrunk by the ratios around each sample, and the largest ratio that this leaves."""
-        view = self._view(block)
-        bounds = view.bounds()
-        point = shrunk(view.touching, view.residual, bounds.ravel() / bounds.dtype.type(self.allowed))
-        rise = self.state.rises(view.geometry, view.geometry.spread(point - view.residual))
-        own = tuple(slice(f - 1, g - f + 1) for f, g in zip(view.geometry.filter, bounds.shape, strict=True))
-        ratios = self._scanned(view, point, bounds[own].ravel() + rise)
-        return (*self._worth(block, view, point), float(np.max(ratios)))
-
-    def _scanned(self, view: "TileView", point: NDArray, bounds: NDArray) -> NDArray:
-        """Bounds of the ratios of a point on a view's samples; positions whose bound was too large are scanned."""
-        positions = np.flatnonzero(bounds > self.allowed)
-        if len(positions) == 0:
-            return bounds
-        state, winner = DescentState(view.problem), np.empty(bounds.shape, np.int32)
-        flat = view.geometry.spread(point.astype(bounds.dtype))
-        rounding = bounds.dtype.type(state.rounding(view.geometry, flat))
-        bounds = bounds.copy()
-        bounds[state.scan(flat, bounds, winner, map, positions)] += rounding
-        return bounds
+        seen = np.divide(point, weights, out=np.zeros_like(point), where=weights > 0)
+        return 0.5 * inner(weights * difference, difference), 0.5 * inner(point, seen), energy
 
 
 class TileView:
-    """A tile as a problem of its own: its codes, on the samples that they reach."""
+    """A tile as a problem of its own: its codes, on the samples that they reach.
+
+    `first` is the sample that it begins at along each axis; what its codes reach may lie outside of the signal, with weight
+    zero.
+    """
 
     def __init__(self, large: LargeSignal, box: Tile) -> None:
         problem, geometry = large.problem, large.problem.geometry
         self.large, self.box = large, box
-        self.geometry = Geometry(
-            tuple(s.stop - s.start + f - 1 for s, f in zip(self.box, geometry.filter, strict=True)),
-            geometry.filter,
-            geometry.channels,
-            "valid",
-        )
-        # In the signal's own coordinates; what the codes reach may lie outside of it, with weight zero.
-        first = [s.start - o for s, o in zip(self.box, geometry.offset, strict=True)]
-        last = [f + n for f, n in zip(first, self.geometry.signal, strict=True)]
-        spans = list(zip(first, last, geometry.signal, strict=True))
-        self.outer = (slice(None), *(slice(max(a, 0), min(b, n)) for a, b, n in spans))
-        self.inside = (slice(None), *(slice(max(-a, 0), min(b, n) - a) for a, b, n in spans))
-        self.residual = self._cut(large.residual)
-        seen = large.weights
-        if seen is None and not all(a >= 0 and b <= n for a, b, n in spans):
+        lengths = tuple(s.stop - s.start + f - 1 for s, f in zip(box, geometry.filter, strict=True))
+        self.geometry = Geometry(lengths, geometry.filter, geometry.channels, "valid")
+        self.first = [s.start - o for s, o in zip(box, geometry.offset, strict=True)]
+        spans = [(a, max(a, 0), min(a + m, n)) for a, m, n in zip(self.first, lengths, geometry.signal, strict=True)]
+        self.outer = (slice(None), *(slice(low, high) for _, low, high in spans))
+        self.inside = (slice(None), *(slice(low - a, high - a) for a, low, high in spans))
+        self.residual, penalty, seen = self._cut(large.residual), problem.penalty, large.weights
+        if seen is None and self.residual[self.inside].shape != self.residual.shape:
             seen = np.broadcast_to(np.ones(1, self.residual.dtype), large.signal.shape)
         self.weights = None if seen is None else self._cut(seen)
-        self.problem = replace(
-            problem, geometry=self.geometry, weights=self.weights, penalty=self._penalty(problem), constants=None
-        )
+        if penalty.shape[1] > 1:
+            maps = penalty.reshape(-1, *geometry.grid)[(slice(None), *box)]
+            penalty = np.ascontiguousarray(maps.reshape(len(maps), -1))
+        self.problem = replace(problem, geometry=self.geometry, weights=self.weights, penalty=penalty, constants=None)
 
     def _cut(self, array: NDArray) -> NDArray:
         out = np.zeros((self.geometry.channels, *self.geometry.signal), array.dtype)
         out[self.inside] = array[self.outer]
         return out
 
-    def _penalty(self, problem: Problem) -> NDArray:
-        if problem.penalty.shape[1] == 1:
-            return problem.penalty
-        maps = problem.penalty.reshape(-1, *problem.geometry.grid)[(slice(None), *self.box)]
-        return np.ascontiguousarray(maps.reshape(len(maps), -1))
-
     def local(self, codes: NDArray, values: NDArray) -> tuple[NDArray, NDArray]:
-        """Codes of the whole grid in the tile's own numbers, ascending."""
-        moved = renumbered(codes, self.large.problem.geometry.grid, self.geometry.grid, [-s.start for s in self.box])
-        order = np.argsort(moved)
-        return moved[order], values[order]
+        """Filters and positions of the whole grid as the tile's own flat codes, ascending, with their values."""
+        moved = [codes[0], *(axis - s.start for axis, s in zip(codes[1:], self.box, strict=True))]
+        flat = np.ravel_multi_index(tuple(moved), (self.large.problem.n_filters, *self.geometry.grid))
+        order = np.argsort(flat)
+        return flat[order], values[order]
 
     def whole(self, codes: NDArray) -> NDArray:
-        """Codes in the tile's own numbers as codes of the whole grid, in the order given."""
-        return renumbered(codes, self.geometry.grid, self.large.problem.geometry.grid, [s.start for s in self.box])
+        """The tile's own flat codes as filters and positions of the whole grid, in the order given."""
+        filters, *position = np.unravel_index(codes, (self.large.problem.n_filters, *self.geometry.grid))
+        return np.array([filters, *(axis + s.start for axis, s in zip(position, self.box, strict=True))])
 
     def left_for(self, codes: NDArray, values: NDArray) -> NDArray:
-        """What the tile's codes have to explain: the signal without what all other codes explain."""
+        """The signal without what all codes but the tile's explain: what these have to."""
         left = self.residual.astype(np.float64)
         if self.weights is not None:
             left = np.divide(left, self.weights, out=np.zeros_like(left), where=self.weights > 0)
@@ -393,33 +350,6 @@ class TileView:
         self.large.residual[self.outer] = fresh[self.inside]
         return fresh - self.residual
 
-    @property
-    def touching(self) -> Geometry:
-        """All positions whose filters reach one of the tile's samples."""
-        return replace(self.geometry, boundary="full")
-
-    def bounds(self) -> NDArray:
-        """The bounds of the ratios at all positions of `touching`, zero where the whole grid has none."""
-        out = np.zeros(self.touching.grid, self.large.bounds.dtype)
-        here, inside = self._around()
-        out[inside] = self.large.bounds[here]
-        return out
-
-    def raise_bounds(self, found: NDArray, rise: NDArray) -> None:
-        """Write what was found at the tile's positions, (*grid), and add a rise at the others of `touching`."""
-        here, inside = self._around()
-        self.large.bounds[here] += rise.reshape(self.touching.grid)[inside]
-        self.large.bounds[self.box] = found
-
-    def _around(self) -> tuple[Tile, Tile]:
-        """Positions of `touching` that the whole grid has: where they lie in it, and where in `touching`."""
-        here, inside = [], []
-        for s, f, n in zip(self.box, self.geometry.filter, self.large.bounds.shape, strict=True):
-            first, last = s.start - f + 1, s.stop + f - 1
-            here.append(slice(max(first, 0), min(last, n)))
-            inside.append(slice(max(-first, 0), min(last, n) - first))
-        return tuple(here), tuple(inside)
-
 
 @dataclass(frozen=True)
 class Blocks:
@@ -430,14 +360,15 @@ class Blocks:
 
     @classmethod
     def of(cls, geometry: Geometry, side: int | None) -> "Blocks":
-        ndim = len(geometry.grid)
+        """Blocks of a side, or of the side that suits the number of channels."""
         positions = TUNING.block_positions / max(1, geometry.channels / TUNING.block_channels)
-        wanted = round(positions ** (1 / ndim)) if side is None else side
+        wanted = round(positions ** (1 / len(geometry.grid))) if side is None else side
         # A tile between two others must keep what these reach apart.
         return cls(geometry, max(wanted, -(-max(geometry.filter) // 2)))
 
     @cached_property
     def counts(self) -> Place:
+        """Number of blocks along each axis."""
         return tuple(-(-g // self.side) for g in self.geometry.grid)
 
     @property
@@ -455,15 +386,17 @@ class Blocks:
         return way if number % 2 == 0 else tuple(1 - s for s in way)
 
     def colours(self, shift: Place) -> list[list[Tile]]:
-        """Tiles as slices of blocks, by colour; tiles of one colour reach disjoint samples."""
-        edges = [_edges(count, one) for count, one in zip(self.counts, shift, strict=True)]
-        colours = []
-        for parity in product((0, 1), repeat=len(edges)):
-            axes = [spans[first::2] for spans, first in zip(edges, parity, strict=True)]
-            tiles = list(product(*axes))
-            if tiles:
-                colours.append(tiles)
-        return colours
+        """Tiles as slices of blocks, by colour; tiles of one colour reach disjoint samples.
+
+        They are pairs of blocks along each axis, with single ones at the ends where these do not come out even.
+        """
+        axes = []
+        for count, one in zip(self.counts, shift, strict=True):
+            edges = [0, *range(2 - one, count, 2), count] if count > 1 else [0, count]
+            axes.append([slice(*pair) for pair in pairwise(edges)])
+        parities = product((0, 1), repeat=len(axes))
+        colours = [list(product(*(spans[p::2] for spans, p in zip(axes, parity, strict=True)))) for parity in parities]
+        return [tiles for tiles in colours if tiles]
 
     def box(self, tile: Tile, margin: int = 0) -> Tile:
         """Positions of the blocks of a tile, and so many around them."""
@@ -472,57 +405,8 @@ class Blocks:
 
     def near(self, tile: Tile, margin: int) -> Tile:
         """A tile with all blocks that have positions within a margin around it."""
-        more = -(-margin // self.side)
-        return tuple(
-            slice(max(s.start - more, 0), min(s.stop + more, count)) for s, count in zip(tile, self.counts, strict=True)
-        )
-
-    def contains(self, box: Tile, codes: NDArray) -> NDArray:
-        """Which codes have their positions in a box."""
-        inside = np.ones(len(codes), bool)
-        for axis, span in zip(
-            np.unravel_index(codes % self.geometry.n_positions, self.geometry.grid), box, strict=True
-        ):
-            inside &= (axis >= span.start) & (axis < span.stop)
-        return inside
-
-    def number(self, codes: NDArray) -> NDArray:
-        """Flat number of the block that owns each code."""
-        positions = np.unravel_index(codes % self.geometry.n_positions, self.geometry.grid)
-        return np.ravel_multi_index([axis // self.side for axis in positions], self.counts)
-
-
-class BlockCodes:
-    """The codes that each block owns."""
-
-    def __init__(self, blocks: Blocks, dtype: DTypeLike) -> None:
-        self.blocks = blocks
-        nothing = (np.empty(0, np.int64), np.empty(0, dtype))
-        self._codes = {block: nothing for block in np.ndindex(blocks.counts)}
-
-    def of(self, tile: Tile, box: Tile | None = None) -> tuple[NDArray, NDArray]:
-        """Codes of the blocks of a tile, perhaps only those with positions in a box, and their values."""
-        own = [self._codes[block] for block in product(*[range(s.start, s.stop) for s in tile])]
-        codes, values = (np.concatenate(arrays) for arrays in zip(*own, strict=True))
-        if box is None:
-            return codes, values
-        kept = self.blocks.contains(box, codes)
-        return codes[kept], values[kept]
-
-    def replace(self, codes: NDArray, values: NDArray, tile: Tile, box: Tile) -> None:
-        """Give codes to the blocks of a tile that own them, instead of those that these had in a box."""
-        number = self.blocks.number(codes)
-        order = np.argsort(number, kind="stable")
-        codes, values, number = codes[order], values[order], number[order]
-        for block in product(*[range(s.start, s.stop) for s in tile]):
-            flat = int(np.ravel_multi_index(block, self.blocks.counts))
-            first, last = np.searchsorted(number, [flat, flat + 1])
-            before, worth = self._codes[block]
-            kept = ~self.blocks.contains(box, before)
-            self._codes[block] = (
-                np.concatenate([before[kept], codes[first:last]]),
-                np.concatenate([worth[kept], values[first:last]]),
-            )
+        more, spans = -(-margin // self.side), zip(tile, self.counts, strict=True)
+        return tuple(slice(max(s.start - more, 0), min(s.stop + more, count)) for s, count in spans)
 
 
 def alone(block: Place) -> Tile:
@@ -530,28 +414,14 @@ def alone(block: Place) -> Tile:
     return tuple(slice(c, c + 1) for c in block)
 
 
-def _edges(count: int, shift: int) -> list[slice]:
-    """Pairs of blocks along an axis, with single ones at the ends where they do not come out even."""
-    starts = [0, *range(2 - shift, count, 2)] if count > 1 else [0]
-    return [slice(a, b) for a, b in zip(starts, [*starts[1:], count], strict=True)]
+def blocks_of(tile: Tile) -> Iterator[Place]:
+    """The blocks of a tile."""
+    return product(*(range(s.start, s.stop) for s in tile))
 
 
-def renumbered(codes: NDArray, grid: Place, other: Place, shift: list[int]) -> NDArray:
-    """Flat codes on `grid` as flat codes on `other`, whose positions differ by a shift."""
-    n_filters = int(codes.max()) // int(np.prod(grid)) + 1 if len(codes) else 1
-    filters, *position = np.unravel_index(codes, (n_filters, *grid))
-    moved = [axis + s for axis, s in zip(position, shift, strict=True)]
-    return np.ravel_multi_index([filters, *moved], (n_filters, *other))
-
-
-def shrunk(geometry: Geometry, residual: NDArray, ratios: NDArray) -> NDArray:
-    """Divide every sample of a residual (channels, *space) by the largest ratio around it, where that exceeds one.
-
-    `ratios` has an upper bound of |Dᵀr| / λ for each grid position, flat; the boundary is not circular.
-    """
-    around = np.zeros(geometry.padded, ratios.dtype)
-    around[tuple(slice(n) for n in geometry.grid)] = ratios.reshape(geometry.grid)
-    for axis, side in enumerate(geometry.filter):  # the largest in a box that ends at each place
-        around = maximum_filter1d(around, side, axis, mode="constant", origin=(side - 1) // 2)
-    inside = tuple(slice(o, o + n) for o, n in zip(geometry.offset, geometry.signal, strict=True))
-    return residual / np.maximum(around[inside], 1)
+def within(codes: NDArray, box: Tile) -> NDArray:
+    """True for the codes, (1 + ndim, n) filters and positions, whose positions lie in a box."""
+    inside = np.ones(codes.shape[1], bool)
+    for axis, span in zip(codes[1:], box, strict=True):
+        inside &= (axis >= span.start) & (axis < span.stop)
+    return inside
