@@ -145,25 +145,17 @@ def test_denoise_lowers_the_error(cli, tmp_path, grey, filters):
     assert _error(np.asarray(Image.open(tmp_path / "photo-denoised.png")), grey) < 0.8 * _error(noisy, grey)
 
 
-@pytest.mark.parametrize("noise", ["salt_pepper", "outliers"])
-def test_denoise_fills_in_what_is_wrong(cli, tmp_path, grey, filters, noise):
-    rng = np.random.default_rng(1)
-    wrong = rng.random(grey.shape) < 0.05
-    noisy = np.where(wrong, np.where(rng.random(grey.shape) < 0.5, 0, 255), np.clip(grey, 1, 254)).astype(np.uint8)
-    answer = cli("denoise", _save(tmp_path / "photo.png", noisy), "--noise", noise, *filters, *FAST)
+@pytest.mark.parametrize("noise", ["salt_pepper", "outliers", "poisson"])
+def test_denoise_knows_kinds_of_noise(cli, tmp_path, grey, filters, noise):
+    rng, rate = np.random.default_rng(1), np.clip(0.2 * grey, 1, 254)
+    noisy = np.where(rng.random(grey.shape) < 0.05, np.where(rng.random(grey.shape) < 0.5, 0, 255), rate)
+    if noise == "poisson":
+        noisy = rng.poisson(rate)
+    np.save(tmp_path / "photo.npy", noisy.astype(np.float32))
+    answer = cli("denoise", tmp_path / "photo.npy", "--noise", noise, *filters, "--jobs", "1")
     assert answer.code == 0, answer.err
-    mended = np.asarray(Image.open(tmp_path / "photo-denoised.png"))
-    assert _error(mended, grey) < 0.6 * _error(noisy, grey)
-
-
-def test_denoise_counts(cli, tmp_path, grey, filters):
-    rate = 0.2 * grey
-    np.save(tmp_path / "counts.npy", np.random.default_rng(2).poisson(rate).astype(np.float32))
-    answer = cli("denoise", tmp_path / "counts.npy", "--noise", "poisson", *filters, "--jobs", "1")
-    assert answer.code == 0, answer.err
-    assert "poisson" in answer.out
-    mended = np.load(tmp_path / "counts-denoised.npy")
-    assert _error(mended, rate) < 0.8 * _error(np.load(tmp_path / "counts.npy"), rate)
+    assert noise.replace("_", " and ") in answer.out
+    assert _error(np.load(tmp_path / "photo-denoised.npy"), rate) < 0.8 * _error(noisy, rate)
 
 
 def test_demosaic_gives_colour(cli, tmp_path, colour):
@@ -233,51 +225,21 @@ def test_inpaint_says_what_to_give_when_nothing_is_marked(cli, tmp_path, grey, c
     _refused(cli("inpaint", _save(tmp_path / "c.png", two)), "c.png", "#00ff00", "#ff0000", "--key")
 
 
-def _softly_marked(grey, missing):
-    """Marks whose edges are half as magenta as their middle."""
-    marked = _marked(grey, missing).astype(float)
-    edge = np.zeros_like(missing)
-    edge[:, 1:] = missing[:, :-1] & ~missing[:, 1:]
-    marked[edge] = 0.6 * np.array([255.0, 0, 255]) + 0.4 * marked[edge]
-    return np.round(marked).astype(np.uint8), edge
-
-
 def test_fringes_are_taken_unless_they_shall_stay(cli, filters, grey, tmp_path):
     missing = np.zeros(grey.shape, bool)
     missing[10:40, 20:24] = True
-    pixels, edge = _softly_marked(grey, missing)
+    pixels = _marked(grey, missing)
+    pixels[10:40, 24] = np.round(0.6 * np.array([255, 0, 255]) + 0.4 * pixels[10:40, 24])  # an edge half as magenta
     photo = _save(tmp_path / "photo.png", pixels)
     for options, near in (([], True), (["--grow", "1", "--no-fringe"], True), (["--no-fringe"], False)):
         said = cli("inpaint", photo, *FAST, *filters, *options, "--overwrite", "--save-mask", tmp_path / "m.png")
         assert said.code == 0, said.err
-        mended = np.asarray(Image.open(tmp_path / "photo-inpainted.png")).astype(int)
-        mended = mended if mended.ndim == 2 else mended.mean(axis=-1)
-        assert bool(np.abs(mended - grey)[edge].mean() < 25) is near, options
         saved = np.asarray(Image.open(tmp_path / "m.png"))
-        assert saved.dtype == np.uint8
         assert set(np.unique(saved)) == {0, 255}
         assert np.all(saved[missing] == 255)
-        assert bool(np.all(saved[edge] == 255)) is near
-    said = cli("inpaint", photo, *FAST, *filters, "--grow", "100", "--overwrite")
-    assert said.code == 2
-    assert "no pixel is left to fill in from" in said.err
-    said = cli("inpaint", photo, *FAST, *filters, "--overwrite", "--save-mask", photo)
-    assert said.code == 2
-    assert "photo.png" in said.err
-
-
-def test_marks_in_a_jpeg_are_found_by_themselves(cli, tmp_path):
-    colour = np.round(255 * photographs("test", grey=False)["coffee"]).astype(np.uint8)
-    missing = np.zeros(colour.shape[:2], bool)
-    missing[12:18, 10:90] = True
-    pixels = colour.copy()
-    pixels[missing] = (255, 0, 255)
-    Image.fromarray(pixels).save(tmp_path / "photo.jpg", quality=85)
-    said = cli("inpaint", tmp_path / "photo.jpg", "-o", tmp_path / "out.png")
-    assert said.code == 0, said.err
-    mended = np.asarray(Image.open(tmp_path / "out.png")).astype(int)
-    assert np.mean(np.abs(mended - colour)[missing]) < 20
-    assert np.max(np.minimum(mended[..., 0], mended[..., 2]) - mended[..., 1]) < 40  # nothing magenta is left
+        assert bool(np.all(saved[10:40, 24] == 255)) is near
+    _refused(cli("inpaint", photo, *FAST, "--grow", "100", "--overwrite"), "no pixel is left to fill in from")
+    _refused(cli("inpaint", photo, *FAST, "--overwrite", "--save-mask", photo), "photo.png")
 
 
 def test_dust_is_found_and_mended(cli, tmp_path):

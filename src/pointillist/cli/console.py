@@ -238,15 +238,11 @@ class Progress(ExitStack):
         if self._quiet:
             return self
         if sys.stdout.isatty() and sys.stderr.isatty():
-            from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+            from rich.progress import Progress, TextColumn
 
             self._bar = Progress(
-                TextColumn("{task.description}", markup=False),
-                BarColumn(bar_width=30),
-                TaskProgressColumn(),
+                *Progress.get_default_columns(),
                 TextColumn("{task.fields[words]}", style="dim", markup=False),
-                TimeRemainingColumn(compact=True),
-                TextColumn("left", style="dim"),
                 console=_console(stderr=True),
                 transient=True,
                 get_time=self._clock,

@@ -225,12 +225,9 @@ def encode(
         pt.save_codes(codes, output, {**about, "signals": facts, "skipped": run.left_out()})
     except BaseException as error:
         run.write()
-        if is_interruption(error):
-            undone = "no codes were written"
-            if run.kept and run.rows:
-                kept = f"{len(run.rows)} of {count(len(reader.source), 'signal')} are coded and kept"
-                undone = f"{kept}: go on with the same command and --resume"
-            raise Stopped(undone) from None
+        if is_interruption(error) and run.kept and run.rows:
+            kept = f"{len(run.rows)} of {count(len(reader.source), 'signal')} are coded and kept"
+            raise Stopped(f"{kept}: go on with the same command and --resume") from None
         raise
     if events is not None:
         _write_lines(event_lines(codes.events(sampling_rate=sampling_rate or 1.0)), events)

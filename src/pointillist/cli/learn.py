@@ -86,10 +86,9 @@ def _sampled(value: str) -> Any:
     """A share of all codes as a number, or with a kind after a comma as `Draws`."""
     share, comma, kind = value.partition(",")
     try:
-        draws = pt.Draws(float(share), kind) if comma else pt.Draws(float(share))
+        return pt.Draws(float(share), kind) if comma else pt.Draws(float(share)).share
     except ValueError as error:
         raise ValueError(f"{value}: {error}; 0.1 solves for a tenth of the codes in every step") from None
-    return draws if comma else draws.share
 
 
 _forgetting = number_that(
