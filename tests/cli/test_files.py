@@ -196,7 +196,7 @@ def test_a_preview_goes_where_the_damage_is(mend, tmp_path):
     missing[100:103, 100:103] = True
     Image.fromarray(np.dstack([picture, np.where(missing, 0, 255).astype(np.uint8)])).save("erased.png")
     assert mend("inpaint", "erased.png", "--preview").code == 0
-    before = np.asarray(Image.open("erased-preview.png"))[:, :512]
+    before = np.asarray(Image.open("erased-preview.png"))[:, :512, 0]
     assert before.shape == (512, 512)
     assert np.sum(before == 255) == 100
 

@@ -294,22 +294,16 @@ def _scaled(pixels: NDArray[Any]) -> NDArray[Any]:
 
 def _write_preview(photograph: pt.Photograph, answer: Answer, path: Path) -> None:
     """Before and after beside each other, with the photograph's own colours and nothing else of its metadata."""
-    before = _scaled(answer.before)
-    if photograph.shape == before.shape[:2]:
-        before = _scaled(photograph.pixels)  # as people saw it: white where pixels are transparent
-        if photograph.alpha is not None:
-            before[photograph.alpha == 0] = 1
-    colour = photograph.pixels.ndim == 3 or answer.pixels.ndim == 3
-    halves = [
-        np.repeat(half, 3, axis=-1) if colour and half.shape[-1] == 1 else half
-        for half in (before, _scaled(answer.pixels))
-    ]
-    gap = np.ones((len(before), _PREVIEW_GAP, halves[0].shape[-1]))
-    joined = np.nan_to_num(np.concatenate([halves[0], gap, halves[1]], axis=1))
-    pixels = np.round(255 * np.clip(joined, 0, 1)).astype(np.uint8)
+    whole = photograph.shape == answer.before.shape[:2]
+    before = _scaled(photograph.pixels if whole else answer.before)  # as people saw it: white where it is transparent
+    if whole and photograph.alpha is not None:
+        before[photograph.alpha == 0] = 1
+    halves = [np.broadcast_to(half, (*half.shape[:2], 3)) for half in (before, _scaled(answer.pixels))]
+    joined = np.concatenate([halves[0], np.ones((len(before), _PREVIEW_GAP, 3)), halves[1]], axis=1)
+    pixels = np.round(255 * np.clip(np.nan_to_num(joined), 0, 1)).astype(np.uint8)
+    icc = photograph.metadata.icc if photograph.pixels.ndim == 3 else None
     text = (b"tEXt", "\0".join(_PREVIEW_MARK).encode())
-    metadata = Metadata(icc=photograph.metadata.icc, chunks=(text,))
-    pt.write_photograph(pt.Photograph(pixels if colour else pixels[..., 0], metadata=metadata), path)
+    pt.write_photograph(pt.Photograph(pixels, metadata=Metadata(icc=icc, chunks=(text,))), path)
 
 
 def _decibels(reference: NDArray[Any], pixels: NDArray[Any]) -> float:
@@ -321,7 +315,7 @@ def _decibels(reference: NDArray[Any], pixels: NDArray[Any]) -> float:
 def _draw_comparison(path: Path, panels: dict[str, NDArray[Any]], judged: list[str]) -> None:
     """Pictures side by side, with the quality of the first two if there is a reference."""
     height, width = panels["After"].shape[:2]
-    figure = new_figure(4.0 * len(panels) + 0.6, min(max(4.0 * height / width, 1.5), 8.0) + 0.8)
+    figure = new_figure(4.0 * len(panels) + 0.6, min(4.0 * height / width, 8.0) + 0.8)
     words = [f"PSNR {one}" for one in judged] + [" "] * len(panels)
     for axes, (name, pixels), detail in zip(figure.subplots(1, len(panels)), panels.items(), words, strict=False):
         bare(axes)
