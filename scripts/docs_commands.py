@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from enum import Enum
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from typer.main import get_command
 
@@ -44,12 +43,13 @@ def _option(option: Any, kinds: dict[str, Any]) -> str:
 
 
 def _kind(option: Any, kind: Any) -> str:
-    """What an option takes: its metavar, the values of an enumeration, or the name of its type."""
-    kind = next((one for one in get_args(kind) if one is not type(None)), kind)
+    """What an option takes: its metavar, its choices, or the name of its type."""
+    if get_origin(kind) is not Literal:
+        kind = next((one for one in get_args(kind) if one is not type(None)), kind)
     if option.metavar:
         text = option.metavar
-    elif isinstance(kind, type) and issubclass(kind, Enum):
-        text = "|".join(str(one.value) for one in kind)
+    elif get_origin(kind) is Literal:
+        text = "|".join(get_args(kind))
     else:
         text = getattr(kind, "__name__", str(kind)).upper()
     return f"<small>{text.replace('|', '&#124;').replace('<', '&lt;')}</small>"
@@ -59,7 +59,7 @@ def _default(option: Any) -> str:
     shown = option.show_default if isinstance(option.show_default, str) else option.default
     if shown is None or shown is False or callable(shown) or shown in ((), []):
         return ""
-    return _cell(str(shown.value if isinstance(shown, Enum) else shown))
+    return _cell(str(shown))
 
 
 def _cell(text: str) -> str:

@@ -175,7 +175,7 @@ def _report(error: Exception) -> int:
     if isinstance(error, _UsageError):
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "pointillist"
-        message: str = error.format_message()  # type: ignore[attr-defined]
+        message = str(error.format_message()).replace("Value error, ", "")  # type: ignore[attr-defined]
         words = f"{message.rstrip('.')} (see {command} --help)"
     elif isinstance(error, MemoryError):
         words = f"out of memory: {words or 'use fewer or smaller signals, or a lower --sampling'}"

@@ -54,7 +54,6 @@ from pointillist.cli.options import (
     Jobs,
     MaxMemory,
     Model,
-    OnError,
     OnlyPlan,
     Overwrite,
     Paths,
@@ -126,7 +125,7 @@ def encode(
     jobs: Jobs = -1,
     device: Device = "cpu",
     recursive: Recursive = None,
-    on_error: Failing = OnError.stop,
+    on_error: Failing = "raise",
     plan: OnlyPlan = False,
     max_memory: MaxMemory = None,
     checkpoint_every: CheckpointEvery = None,
@@ -168,10 +167,9 @@ def encode(
             raise ValueError("--reconstruction writes images, but the filters are not those of images: leave it out")
         if reconstruction.exists() and not reconstruction.is_dir():
             raise NotADirectoryError(f"--reconstruction {reconstruction} is a file: give a folder")
-    chosen = {"penalty": penalty, "tol": tol, "solver": solver and solver.value, "device": device}
+    chosen = {"penalty": penalty, "tol": tol, "solver": solver, "device": device}
     learned.set_params(n_jobs=jobs, **{name: value for name, value in chosen.items() if value is not None})
-    layout = None if channels is None else channels.value
-    reader = reader_for(learned, model, paths, layout, on_error=on_error.value, recursive=recursive)
+    reader = reader_for(learned, model, paths, channels, on_error=on_error, recursive=recursive)
     rates = reader.source.sampling_rates
     if events is not None and sampling_rate is None and rates:
         if len(rates) > 1:
@@ -550,7 +548,7 @@ def anomalies(
     jobs: Jobs = -1,
     device: Device = "cpu",
     recursive: Recursive = None,
-    on_error: Failing = OnError.stop,
+    on_error: Failing = "raise",
     overwrite: Overwrite = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -573,15 +571,14 @@ def anomalies(
         )
     if model is not None and nonnegative is not None:
         raise ValueError("--nonnegative and --signed are for --size: a model has its own signs, leave them out")
-    layout = channels and channels.value
-    how: dict[str, Any] = {"on_error": on_error.value, "recursive": recursive}
+    how: dict[str, Any] = {"on_error": on_error, "recursive": recursive}
     learned = None if model is None else pt.load(model)
     if model is None or learned is None:
         baseline = int(size or 0)
-        reader = SignalReader(Wanted(paths, 1, "none", layout=layout, **how), (baseline,))
+        reader = SignalReader(Wanted(paths, 1, "none", layout=channels, **how), (baseline,))
     else:
         baseline = int(learned.preprocessing_.get("baseline", 0))
-        reader = reader_for(learned, model, paths, layout, **how)
+        reader = reader_for(learned, model, paths, channels, **how)
     names, signals = reader.read_all()
     if output.exists() and not output.is_dir():
         raise NotADirectoryError(f"--output {output} is a file: give a folder")
@@ -613,7 +610,9 @@ def anomalies(
             np.save(file, score.astype(np.float32))
     _write_lines(_csv_lines(columns, events), output / EVENTS)
     if model is None:
-        prepared = {"normalise": "none", "baseline": found.extent[0]} | ({} if layout is None else {"channels": layout})
+        prepared = {"normalise": "none", "baseline": found.extent[0]} | (
+            {} if channels is None else {"channels": channels}
+        )
         pt.save(learned, output / MODEL, preprocessing=prepared)
     write_anomaly_report(output / PAGE, names, signals, found)
     if as_json:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from enum import StrEnum
 from functools import partial
 from math import ceil, inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Option
 
@@ -40,7 +39,6 @@ from pointillist.cli.options import (
     Folder,
     Jobs,
     MaxMemory,
-    OnError,
     OnlyPlan,
     Paths,
     Quiet,
@@ -62,10 +60,6 @@ if TYPE_CHECKING:
     from pointillist.data.sources import Source
     from pointillist.plot import Example
 
-Mode = StrEnum("Mode", "online batch")
-Init = StrEnum("Init", "random patches")
-Normalise = StrEnum("Normalise", "contrast none")
-Boundary = StrEnum("Boundary", "same valid full circular")
 Amount = partial(Option, min=1, metavar="N")
 """An option that counts."""
 
@@ -123,7 +117,7 @@ def learn(
             "positions, stretches or cells.",
         ),
     ] = "1",
-    mode: Annotated[Mode, Option(help="A few signals in each step, or all of them.")] = Mode.online,
+    mode: Annotated[Literal["online", "batch"], Option(help="A few signals in each step, or all of them.")] = "online",
     epochs: Annotated[
         int | None,
         Amount(help="online: passes over the signals.", show_default="enough for 60 steps"),
@@ -135,10 +129,12 @@ def learn(
     ] = None,
     seed: Seed = 0,
     solver: Solver = None,
-    boundary: Annotated[Boundary, Option(help="Where codes may sit at the borders.")] = Boundary.same,
-    init: Annotated[Init, Option(help="The first filters.")] = Init.random,
+    boundary: Annotated[
+        Literal["same", "valid", "full", "circular"], Option(help="Where codes may sit at the borders.")
+    ] = "same",
+    init: Annotated[Literal["random", "patches"], Option(help="The first filters.")] = "random",
     normalise: Annotated[
-        Normalise | None,
+        Literal["contrast", "none"] | None,
         Option(
             help="Preparation of the signals, recorded in the model.",
             show_default="contrast; none for recordings with channels",
@@ -170,7 +166,7 @@ def learn(
     mosaic: Annotated[Path | None, Option(help="Also draw the filters.", metavar="FILE.png")] = None,
     report: Annotated[Path | None, Option(help="Also write a page about the run.", metavar="FILE.html")] = None,
     recursive: Recursive = None,
-    on_error: Failing = OnError.stop,
+    on_error: Failing = "raise",
     plan: OnlyPlan = False,
     max_memory: MaxMemory = None,
     checkpoint_every: CheckpointEvery = None,
@@ -204,7 +200,7 @@ def learn(
     }
     online |= {"--checkpoint-every": checkpoint_every, "--scheduler": scheduler, "--workers": workers}
     other, options = ("online", online)
-    if mode == Mode.online:
+    if mode == "online":
         other, options = "batch", {"--iterations": iterations}
     for option, value in options.items():
         if value is not None:
@@ -217,7 +213,7 @@ def learn(
         raise ValueError("--colour takes channels of pictures from where they lie, last: leave --channels out")
     if colour and ndim not in (None, 2):
         raise ValueError(f"--colour is for pictures, which have two axes: leave --ndim {ndim} out")
-    layout = "last" if colour else channels and channels.value
+    layout = "last" if colour else channels
     axes = ndim or (1 if channels else 2)
     if rank is not None and layout is None:
         raise ValueError("--rank is over channels: say where they are with --channels, or --colour, or leave it out")
@@ -227,8 +223,8 @@ def learn(
     wanted = Wanted(
         paths=paths,
         ndim=axes,
-        normalise=usual if normalise is None else normalise.value,
-        on_error=on_error.value,
+        normalise=normalise or usual,
+        on_error=on_error,
         layout=layout,
         recursive=recursive,
         crops=crops,
@@ -238,19 +234,19 @@ def learn(
     before = stamp(output)
     source = wanted.prepared(**({} if max_memory is None else {"cache": max_memory // 4}))
     given: dict[str, Any] = {"max_iter": iterations, "batch_size": batch, "n_epochs": epochs, "rank": rank}
-    given |= {"solver": solver and solver.value, "robust": pt.Robust() if robust else None}
-    model = (pt.BatchCSC if mode == Mode.batch else pt.OnlineCSC)(
+    given |= {"solver": solver, "robust": pt.Robust() if robust else None}
+    model = (pt.BatchCSC if mode == "batch" else pt.OnlineCSC)(
         n_filters=filters,
         filter_size=_sides(size, axes),
         penalty=penalty,
         sampling=sampling,
-        boundary=boundary.value,
+        boundary=boundary,
         channels=layout is not None,
         nonnegative=nonnegative,
         random_state=seed,
         n_jobs=jobs,
         device=device,
-        update=pt.FilterUpdate(init=init.value, forgetting=forgetting),
+        update=pt.FilterUpdate(init=init, forgetting=forgetting),
         **{name: value for name, value in given.items() if value is not None},
     )
     box = filter_shapes(model.n_filters, model.filter_size, axes).box

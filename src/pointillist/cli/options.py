@@ -7,22 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from enum import StrEnum
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
 
-
-class OnError(StrEnum):
-    skip = "skip"
-    stop = "raise"
-
-
-Layout = StrEnum("Layout", "first last")
-SolverName = StrEnum("SolverName", "cd admm")
+Layout = Literal["first", "last"]
 
 
 def checked(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -96,7 +88,6 @@ Model = Annotated[Path, Argument(metavar="MODEL", help="A model file that learn 
 Channels = Annotated[
     Layout | None,
     Option(
-        metavar="first|last",
         help="Arrays are (channels, samples), or (samples, channels), as tables are.",
         show_default="no channels",
     ),
@@ -113,9 +104,7 @@ Recursive = Annotated[
         show_default="no, but says how many there are",
     ),
 ]
-Solver = Annotated[
-    SolverName | None, Option(metavar="cd|admm", help="How codes are solved for.", show_default="the fastest")
-]
+Solver = Annotated[Literal["cd", "admm"] | None, Option(help="How codes are solved for.", show_default="the fastest")]
 MaxMemory = Annotated[
     Any,
     Option(parser=bytes_of, metavar="SIZE", help="End where more is taken: 2G, 500M, ...", show_default="no limit"),
@@ -137,7 +126,8 @@ Seed = Annotated[int, Option(min=0, metavar="N", help="Decides all that is rando
 Jobs = Annotated[int, Option(callback=_jobs, help="Threads.", show_default="all cores", metavar="N")]
 Device = Annotated[str, Option(callback=_device, help="Where codes are solved for.", metavar="cpu|cuda|cuda:N")]
 Failing = Annotated[
-    OnError, Option("--on-error", help="Whether what cannot be read or used stops the command or is skipped.")
+    Literal["skip", "raise"],
+    Option("--on-error", help="Whether what cannot be read or used stops the command or is skipped."),
 ]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print errors only.")]
 Verbose = Annotated[bool, Option("--verbose", "-v", help="Print what the package logs.")]

@@ -18,7 +18,7 @@ from functools import update_wrapper
 from inspect import Signature, signature
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from typer import Argument, Option
 
@@ -28,7 +28,6 @@ from pointillist.cli.options import (
     Device,
     Failing,
     Jobs,
-    OnError,
     Overwrite,
     Quiet,
     Recursive,
@@ -47,11 +46,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Noise = StrEnum("Noise", "gaussian salt_pepper outliers poisson")
-Damage = StrEnum("Damage", "dust scratches text")
-Method = StrEnum("Method", "auto neighbours codes")
-Blurs = StrEnum("Blurs", "motion gaussian")
-Pattern = StrEnum("Pattern", {"RGGB": "RGGB", "BGGR": "BGGR", "GRBG": "GRBG", "GBRG": "GBRG"})
+Damage = StrEnum("Damage", "dust scratches text")  # typer takes no list of literals
 
 
 class Answer(NamedTuple):
@@ -184,7 +179,7 @@ def _settings(
     jobs: Jobs = -1,
     device: Device = "cpu",
     recursive: Recursive = None,
-    on_error: Failing = OnError.stop,
+    on_error: Failing = "raise",
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
@@ -219,7 +214,8 @@ def inpaint(
         Option(help='Pixels of this colour are missing: magenta, "#f0f", white, ...', metavar="COLOUR"),
     ] = None,
     find: Annotated[
-        list[Damage] | None, Option(metavar="dust|scratches|text", help="Look for such damage; may be repeated.")
+        list[Damage] | None,
+        Option(metavar="dust|scratches|text", help="Look for such damage; may be repeated."),
     ] = None,
     sensitivity: Annotated[
         float,
@@ -246,12 +242,11 @@ def inpaint(
         ),
     ] = 0.0,
     method: Annotated[
-        Method,
+        Literal["auto", "neighbours", "codes"],
         Option(
-            metavar="auto|neighbours|codes",
             help="By the neighbourhood, by sparse codes alone, or by both where that is best.",
         ),
-    ] = Method.auto,
+    ] = "auto",
 ) -> Task:
     """Fill in missing pixels; all others stay as they are, bit for bit.
 
@@ -272,7 +267,6 @@ def inpaint(
 
     if key is not None:
         parse_colour(key)
-    chosen: dict[str, Any] = {"method": method.value, "texture": texture}
     kinds = tuple(one.value for one in dict.fromkeys(find or []))
 
     def marked(photograph: pt.Photograph, job: Job, jobs: int) -> Marks:
@@ -312,7 +306,7 @@ def inpaint(
         pixels, alpha = grey_beside(photograph.pixels, missing), photograph.alpha
         before = pixels.copy()
         before[missing] = 0
-        mended, details = pt.inpaint(pixels, missing, **settings, **chosen)
+        mended, details = pt.inpaint(pixels, missing, method=method, texture=texture, **settings)
         if alpha is not None and how == "transparent":
             alpha = np.where(missing, alpha.dtype.type(photograph.peak), alpha)
         return Answer(mended, details, f"{100 * np.mean(missing):.1f} % missing ({how})", before, alpha)
@@ -323,24 +317,24 @@ def inpaint(
 @_mends
 def denoise(
     noise: Annotated[
-        Noise,
+        Literal["gaussian", "salt_pepper", "outliers", "poisson"],
         Option(help="gaussian; salt_pepper: pixels at either end of the range; outliers of any value; poisson."),
-    ] = Noise.gaussian,
+    ] = "gaussian",
     sigma: Sigma = None,
     gain: Annotated[
         float, Option(callback=positive, help="poisson: counts in one unit of the picture.", metavar="COUNTS")
     ] = 1.0,
 ) -> Task:
     """Remove noise."""
-    if sigma is not None and noise is not Noise.gaussian:
-        raise ValueError(f"--sigma is the strength of Gaussian noise, which --noise {noise.value} is not")
-    if gain != 1.0 and noise is not Noise.poisson:
-        raise ValueError(f"--gain is for counts: give --noise poisson, not {noise.value}")
+    if sigma is not None and noise != "gaussian":
+        raise ValueError(f"--sigma is the strength of Gaussian noise, which --noise {noise} is not")
+    if gain != 1.0 and noise != "poisson":
+        raise ValueError(f"--gain is for counts: give --noise poisson, not {noise}")
 
     def mend(photograph: pt.Photograph, marks: None, **settings: Any) -> Answer:
-        mended, details = pt.denoise(photograph.pixels, sigma, noise=noise.value, gain=gain, **settings)
+        mended, details = pt.denoise(photograph.pixels, sigma, noise=noise, gain=gain, **settings)
         level = "" if details.sigma is None else f", σ = {number(float(details.sigma))}"
-        return Answer(mended, details, f"{noise.value.replace('_', ' and ')}{level}", photograph.pixels)
+        return Answer(mended, details, f"{noise.replace('_', ' and ')}{level}", photograph.pixels)
 
     return Task("denoised", mend)
 
@@ -355,9 +349,7 @@ def deblur(
     motion: Annotated[
         Any, Option(parser=_motion, help="A straight blur: pixels and degrees, 9,30.", metavar="LENGTH,ANGLE")
     ] = None,
-    estimate: Annotated[
-        Blurs | None, Option(help="Find such a blur in the picture.", metavar="motion|gaussian")
-    ] = None,
+    estimate: Annotated[Literal["motion", "gaussian"] | None, Option(help="Find such a blur in the picture.")] = None,
     force: Annotated[bool, Option("--force", help="Undo the blur even if it does not seem to fit.")] = False,
     sigma: Sigma = None,
 ) -> Task:
@@ -382,13 +374,13 @@ def deblur(
     def mend(photograph: pt.Photograph, marks: None, **settings: Any) -> Answer:
         kernel, name = known, f"{kinds[0]} blur"
         if estimate is not None:
-            found = pt.estimate_blur(photograph.pixels, estimate.value, sigma=sigma)
+            found = pt.estimate_blur(photograph.pixels, estimate, sigma=sigma)
             if not found.confidence > 0:
                 raise ValueError(
-                    f"no {estimate.value} blur was found: the picture seems to be sharp, or blurred in another way"
+                    f"no {estimate} blur was found: the picture seems to be sharp, or blurred in another way"
                 )
             numbers = f"{found.length:.1f},{found.angle:.0f}" if found.sigma is None else f"{found.sigma:.2f}"
-            kernel, name = found.kernel, f"{estimate.value} blur (--{estimate.value} {numbers})"
+            kernel, name = found.kernel, f"{estimate} blur (--{estimate} {numbers})"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pt.BlurMisfitWarning)  # the sentence below says it in the command's words
             mended, details = pt.deblur(photograph.pixels, kernel, sigma=sigma, force=force, **settings)
@@ -421,15 +413,17 @@ def super_resolve(
 
 @_mends
 def demosaic(
-    pattern: Annotated[Pattern, Option(help="Colours of the upper left 2×2 pixels, row by row.")] = Pattern.RGGB,
+    pattern: Annotated[
+        Literal["RGGB", "BGGR", "GRBG", "GBRG"], Option(help="Colours of the upper left 2×2 pixels, row by row.")
+    ] = "RGGB",
 ) -> Task:
     """Colour pictures from the raw mosaic of a sensor."""
 
     def mend(photograph: pt.Photograph, marks: None, **settings: Any) -> Answer:
         if photograph.pixels.ndim != 2:
             raise ValueError("the picture is in colour already: a mosaic is grey")
-        mended, details = pt.demosaic(photograph.pixels, pattern.value, **settings)
-        return Answer(mended, details, pattern.value, photograph.pixels)
+        mended, details = pt.demosaic(photograph.pixels, pattern, **settings)
+        return Answer(mended, details, pattern, photograph.pixels)
 
     return Task("coloured", mend)
 
