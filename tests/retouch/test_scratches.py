@@ -49,9 +49,7 @@ def test_a_layer_is_a_convolution(side):
     layer = Layer(*(rng.normal(size=n).astype(np.float32) for n in ((side**2, 5, 7), (7,))))
     values = rng.normal(size=(9, 6, 5)).astype(np.float32)
     expected = np.moveaxis(convolved(layer, np.moveaxis(values, -1, 0)), 0, -1)
-    np.testing.assert_allclose(
-        layer(np.pad(values, ((1, 1), (1, 1), (0, 0))))[1:-1, 1:-1], expected, rtol=1e-4, atol=1e-4
-    )
+    np.testing.assert_allclose(layer(values), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_the_answer_is_that_of_slow_convolutions():

@@ -180,14 +180,14 @@ def test_noise_is_told_in_the_photographs_own_scale(monkeypatch):
     asked = []
     monkeypatch.setattr(pt, "denoise", lambda pixels, sigma, progress: asked.append(sigma) or pixels)
     deep = Photograph(np.zeros((8, 8), np.uint16))
-    mended({"task": "denoise", "sigma": 10}, deep, None, print)
-    mended({"task": "denoise", "sigma": None}, deep, None, print)
+    mended(deep, None, print, "denoise", sigma=10)
+    mended(deep, None, print, "denoise", sigma=None)
     assert asked == [2570, None]
 
 
 def test_enlarging_keeps_transparency():
     photograph = Photograph(np.full((12, 14), 90, np.uint8), np.eye(12, 14, dtype=np.uint8) * 255)
-    large = mended({"task": "super_resolve"}, photograph, None, lambda fraction: None)
+    large = mended(photograph, None, lambda fraction: None, "super_resolve")
     assert large.shape == (24, 28)
     assert np.array_equal(large.alpha[::2, ::2], photograph.alpha)
 
@@ -196,7 +196,7 @@ def test_erased_holes_become_opaque_where_they_are_filled_in(monkeypatch):
     monkeypatch.setattr(pt, "inpaint", lambda pixels, mask, texture, progress: pixels)
     alpha = np.array([[0, 0, 90, 255]], np.uint8)
     mask = np.array([[True, False, True, True]])
-    filled = mended({"task": "inpaint"}, Photograph(np.zeros((1, 4), np.uint8), alpha), mask, print)
+    filled = mended(Photograph(np.zeros((1, 4), np.uint8), alpha), mask, print, "inpaint")
     assert filled.alpha.tolist() == [[255, 0, 90, 255]]
 
 
@@ -205,7 +205,7 @@ def test_the_grain_is_handed_on(monkeypatch):
     monkeypatch.setattr(pt, "inpaint", lambda pixels, mask, texture, progress: asked.append(texture) or pixels)
     photograph, mask = Photograph(np.zeros((2, 4), np.uint8)), np.eye(2, 4, dtype=bool)
     for settings in ({}, {"texture": 0.8}):
-        mended({"task": "inpaint", **settings}, photograph, mask, print)
+        mended(photograph, mask, print, "inpaint", **settings)
     assert asked == [0, 0.8]
 
 
@@ -215,7 +215,7 @@ def test_a_grey_photograph_marked_in_colour_is_filled_in_without_a_tint():
     pixels[10:14, 5:40] = 255, 0, 255
     mask = np.zeros((40, 48), bool)
     mask[10:14, 5:40] = True
-    filled = mended({"task": "inpaint"}, Photograph(pixels), mask, lambda fraction: None).pixels
+    filled = mended(Photograph(pixels), mask, lambda fraction: None, "inpaint").pixels
     assert filled.shape == pixels.shape
     assert np.ptp(filled, axis=-1).max() == 0
     assert np.max(np.abs(filled[..., 0].astype(int) - (60 + x + 2 * y))) <= 2
@@ -225,9 +225,9 @@ def test_a_blur_that_does_not_fit_is_said_and_can_be_forced(recwarn):
     photograph = Photograph(np.rint(255 * pt.photographs("test")["camera"][100:228, 100:228]).astype(np.uint8))
     wish = {"task": "deblur", "blur": "motion", "length": 25, "angle": 30}
     with pytest.raises(ValueError, match=r"not seem to be the photograph's own: .*“Even if"):
-        mended(wish, photograph, None, lambda fraction: None)
+        mended(photograph, None, lambda fraction: None, **wish)
     assert [str(one.message) for one in recwarn if issubclass(one.category, BlurMisfitWarning)] == []
-    forced = mended({**wish, "force": True}, photograph, None, lambda fraction: None)
+    forced = mended(photograph, None, lambda fraction: None, **wish, force=True)
     assert not np.array_equal(forced.pixels, photograph.pixels)
 
 

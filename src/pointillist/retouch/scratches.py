@@ -1,9 +1,8 @@
 """Scratches: a small network judges every pixel, and opaque lines with hard edges are found by their flat colour.
 
 The network is fitted by ``scripts/learn_scratches.py`` to scratches with soft edges painted into photographs. Pictures go
-through four sizes, from a half to a sixteenth, and back. Planes of one size lie in one array (height + 2, width + 2,
-channels) with a border of zeros, so that as a matrix of pixels the neighbours of all pixels in one direction are a slice of
-it, and a convolution is nine products of matrices.
+through four sizes, from a half to a sixteenth, and back. Planes of one size lie in one array (height, width, channels), so
+that a convolution is nine products of matrices.
 
 A pen, a knife or a paint program leaves one flat colour of nearly one width; nature and lenses make soft edges and uneven
 colours. So pixels are looked for that lie, along a row or a column, between two jumps of the same sign a few pixels apart,
@@ -21,7 +20,6 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage, sparse
-from scipy.linalg.blas import sgemm
 
 from pointillist.retouch.dust import Groups
 from pointillist.storage import read_arrays
@@ -41,12 +39,6 @@ class Tuning:
     """Log-odds below those needed, from which on pixels beside sure ones belong to the same scratch."""
     fewest: int = 50
     """Sure pixels that a scratch has."""
-    softness: float = 0.7
-    """Blur, in pixels, of a second look, in which hard and opaque scratches resemble those that were learned from."""
-    paleness: float = 0.6
-    """Contrast of that look."""
-    doubt: float = 2.0
-    """Log-odds taken off there."""
     jump: float = 0.1
     """Step of a jump, of full scale, in one channel, from one pixel to the next."""
     reach: float = 24.0
@@ -59,21 +51,11 @@ TUNING = Tuning()
 def scratches_in(values: Floats, polarity: str, needed: float) -> Mask:
     """Scratches in (height, width, channels) values from 0 to 1, of at least such log-odds."""
     found = np.zeros(values.shape[:2], bool)
-    for name, odds in zip(("bright", "dark"), scratch_odds(values), strict=True):
+    odds = log_odds(load_network(), np.broadcast_to(values, (*values.shape[:2], 3)))
+    for name, side in zip(("bright", "dark"), odds, strict=True):
         if polarity in ("both", name):
-            found |= scratches_of(odds, needed)
+            found |= scratches_of(side, needed)
     return found
-
-
-def scratch_odds(values: Floats) -> Floats:
-    """Log-odds (2, height, width) of bright and of dark scratches in (height, width, channels) values from 0 to 1.
-
-    A softer and paler copy is looked at, too; of what is seen there alone the network has to be surer.
-    """
-    colours = np.broadcast_to(values, (*values.shape[:2], 3))
-    softer = ndimage.gaussian_filter(colours, (TUNING.softness, TUNING.softness, 0))
-    odds = log_odds(load_network(), np.float32(TUNING.paleness) * (softer - np.float32(0.5)) + np.float32(0.5))
-    return np.maximum(odds - np.float32(TUNING.doubt), log_odds(load_network(), colours))
 
 
 def scratches_of(odds: Floats, needed: float) -> Mask:
@@ -92,25 +74,15 @@ class Layer:
     biases: Floats
 
     def __call__(self, planes: Floats) -> Floats:
-        """The convolution of planes (height + 2, width + 2, inputs) with a border of zeros; so has the answer."""
-        answer = np.empty((*planes.shape[:2], len(self.biases)), np.float32)
-        pixels, answers = (x.reshape(-1, x.shape[2]) for x in (planes, answer))
-        across = planes.shape[1]
+        """The convolution of planes (height, width, inputs), with zeros around them."""
+        height, width = planes.shape[:2]
         reach = 1 if len(self.taps) == 9 else 0
-        shifts = [row * across + column for row in range(-reach, reach + 1) for column in range(-reach, reach + 1)]
-        last = len(pixels) - across - 1
-        for start in range(across + 1, last, 4096):  # pixels whose products stay in the cache
-            stop = min(start + 4096, last)
-            part = answers[start:stop]
-            part[:] = self.biases
-            for tap, shift in zip(self.taps, shifts, strict=True):
-                sgemm(1.0, tap.T, pixels[start + shift : stop + shift].T, 1.0, part.T, overwrite_c=1)
-        answer[0] = answer[-1] = answer[:, 0] = answer[:, -1] = 0
+        padded = np.pad(planes, ((reach, reach), (reach, reach), (0, 0)))
+        answer = np.tile(self.biases, (height, width, 1))
+        for number, tap in enumerate(self.taps):
+            row, column = divmod(number, 2 * reach + 1)
+            answer += padded[row : row + height, column : column + width] @ tap
         return answer
-
-
-def _bordered(values: Floats) -> Floats:
-    return np.pad(values, ((1, 1), (1, 1), (0, 0)))
 
 
 def _plus(planes: Floats, other: Floats | float = 0.0) -> Floats:
@@ -126,21 +98,19 @@ def log_odds(layers: Mapping[str, Layer], values: Floats) -> Floats:
     picture = np.pad(values, [*ends, (0, 0)], mode="edge") - np.float32(0.5)
     rows, columns = (n // 2 for n in picture.shape[:2])
     # Two by two pixels are channels of one, by colours first.
-    quartered = picture.reshape(rows, 2, columns, 2, 3).transpose(0, 2, 4, 1, 3).reshape(rows, columns, 12)
-    planes, kept = _bordered(quartered), []
+    planes, kept = picture.reshape(rows, 2, columns, 2, 3).transpose(0, 2, 4, 1, 3).reshape(rows, columns, 12), []
     for level in range(4):
         if level:
-            inner = planes[1:-1, 1:-1]
-            planes = _bordered(np.maximum.reduce([inner[i::2, j::2] for i in (0, 1) for j in (0, 1)]))
+            planes = np.maximum.reduce([planes[i::2, j::2] for i in (0, 1) for j in (0, 1)])
         planes = _plus(layers[f"down.{level}"](planes))
         planes = _plus(layers[f"keep.{level}"](planes), planes)
         kept.append(planes)
     planes = _plus(layers["last"](planes), planes)
     for level in (2, 1, 0):
-        lifted = layers[f"lift.{level}"](planes)[1:-1, 1:-1].repeat(2, 0).repeat(2, 1)
-        planes = _plus(layers[f"join.{level}"](_plus(_bordered(lifted), kept[level])))
+        lifted = layers[f"lift.{level}"](planes).repeat(2, 0).repeat(2, 1)
+        planes = _plus(layers[f"join.{level}"](_plus(lifted, kept[level])))
         planes = _plus(layers[f"end.{level}"](planes), planes)
-    pixels = layers["head"](planes)[1:-1, 1:-1].reshape(rows, columns, 2, 2, 2).transpose(2, 0, 3, 1, 4)
+    pixels = layers["head"](planes).reshape(rows, columns, 2, 2, 2).transpose(2, 0, 3, 1, 4)
     return pixels.reshape(2, 2 * rows, 2 * columns)[:, :height, :width]
 
 
@@ -192,11 +162,8 @@ def _between(plane: Floats) -> Mask:
 
 def _slender(values: Floats, between: Mask, reach: float) -> Mask:
     """Those of the pixels that form far-reaching, narrow islands of one colour, joined to neighbours of their colour."""
-    found = np.zeros_like(between)
     rows, columns = np.nonzero(between)
-    if not len(rows):
-        return found
-    number = np.full(between.shape, -1)
+    number = np.zeros(between.shape, int)
     number[between] = np.arange(len(rows))
     pairs = []
     for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
@@ -211,6 +178,7 @@ def _slender(values: Floats, between: Mask, reach: float) -> Mask:
     islands = Groups(owner, count)
     length = np.hypot(islands.extent(rows), islands.extent(columns))
     good = (length >= reach) & (length**2 >= 6.0 * islands.size)
-    good &= np.max([islands.spread(one) for one in values[rows, columns].T], axis=0) <= 0.015
-    found[rows, columns] = good[owner]
+    good &= islands.spread(values[rows, columns]).max(axis=-1) <= 0.015
+    found = np.zeros_like(between)
+    found[between] = good[owner]
     return found

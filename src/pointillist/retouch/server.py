@@ -28,12 +28,13 @@ try:
     from starlette.applications import Starlette
     from starlette.background import BackgroundTask
     from starlette.concurrency import run_in_threadpool
-    from starlette.datastructures import MutableHeaders
-    from starlette.requests import HTTPConnection, Request
+    from starlette.middleware import Middleware
+    from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
+    from starlette.requests import Request
     from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
     from starlette.routing import Mount, Route
     from starlette.staticfiles import StaticFiles
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import ASGIApp
 except ImportError as error:
     raise ImportError("the page needs a web server: pip install 'pointillist[app]'") from error
 
@@ -55,75 +56,47 @@ _SAFETY = {
 }
 
 
-class Guard:
-    """Lets through who has the token and asks this very server, and adds the headers that keep a page to itself.
+def make_app(session: Session, token: str, port: int, ticket: str | None = None) -> ASGIApp:
+    """The whole application for one session. Plain functions run in threads, so that nobody waits for a large file.
 
     Parameters
     ----------
-    app : ASGI application
+    session : Session
     token : str
+        Whoever has it, in a cookie or in a header, is let through; an address with it gives the cookie.
     port : int
         Where the server listens; the host that a request names must have it.
     ticket : str, optional
         Opens the page in place of the token, once. A browser is started with it, because other users of the machine can
         see with what words a program was started.
     """
-
-    def __init__(self, app: ASGIApp, token: str, port: int, ticket: str | None = None) -> None:
-        self._app, self._token, self._ticket = app, token, ticket
-        self._cookie = f"pointillist-{port}"  # a browser gives cookies to every port of a host
-        ends = (f":{port}", "") if port == 80 else (f":{port}",)
-        self._hosts = {f"{name}{end}" for name in (ADDRESS, "localhost") for end in ends}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return
-        asked = HTTPConnection(scope)
-        invited = scope["path"] == "/" and self._invites(asked.query_params.get("token", ""))
-
-        async def careful_send(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers.update(_SAFETY)
-                if invited:
-                    headers["set-cookie"] = f"{self._cookie}={self._token}; Path=/; HttpOnly; SameSite=Strict"
-            await send(message)
-
-        refusal = self._refusal(asked, invited)
-        answer: ASGIApp = self._app if refusal is None else PlainTextResponse(refusal, 403)
-        await answer(scope, receive, careful_send)
-
-    def _refusal(self, asked: HTTPConnection, invited: bool) -> str | None:
-        """Why a request is refused, if it is."""
-        headers = asked.headers
-        if headers.get("host", "") not in self._hosts:
-            return "This address is not the one that Pointillist answers to."
-        if not invited and headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            return "Another page may not ask Pointillist for anything."
-        if headers.get("origin", f"http://{headers['host']}") != f"http://{headers['host']}":
-            return "Another page may not ask Pointillist for anything."
-        given = (asked.cookies.get(self._cookie, ""), headers.get(TOKEN_HEADER, ""))
-        if not invited and not any(_same(one, self._token) for one in given):
-            return "Open the whole address that Pointillist printed when it started, with its token."
-        return None
-
-    def _invites(self, given: str) -> bool:
-        if self._ticket is not None and _same(given, self._ticket):
-            self._ticket = None
-            return True
-        return _same(given, self._token)
-
-
-def _same(given: str, secret: str) -> bool:
-    return secrets.compare_digest(given.encode(), secret.encode())
-
-
-def make_app(session: Session, token: str, port: int, ticket: str | None = None) -> ASGIApp:
-    """The whole application for one session; the words are those of `Guard`.
-
-    Plain functions run in threads, so that nobody waits for a large file.
-    """
     mimetypes.add_type("text/javascript", ".js")  # whatever the system says: browsers run no other scripts
+    cookie = f"pointillist-{port}"  # a browser gives cookies to every port of a host
+    hosts = {
+        f"{name}{end}" for name in (ADDRESS, "localhost") for end in (f":{port}", "" if port == 80 else f":{port}")
+    }
+    invitations = {token, ticket}
+
+    async def guard(request: Request, call_next: RequestResponseEndpoint) -> Response:
+        headers = request.headers
+        host, given = headers.get("host", ""), request.query_params.get("token", "")
+        invited = request.url.path == "/" and any(_same(given, one) for one in invitations if one is not None)
+        if invited and not _same(given, token):
+            invitations.discard(ticket)
+        known = any(_same(one, token) for one in (request.cookies.get(cookie, ""), headers.get(TOKEN_HEADER, "")))
+        foreign = not invited and headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")
+        refusal = None
+        if host not in hosts:
+            refusal = "This address is not the one that Pointillist answers to."
+        elif foreign or headers.get("origin", f"http://{host}") != f"http://{host}":
+            refusal = "Another page may not ask Pointillist for anything."
+        elif not invited and not known:
+            refusal = "Open the whole address that Pointillist printed when it started, with its token."
+        answer = await call_next(request) if refusal is None else PlainTextResponse(refusal, 403)
+        answer.headers.update(_SAFETY)
+        if invited:
+            answer.set_cookie(cookie, token, httponly=True, samesite="strict")
+        return answer
 
     def state(request: Request) -> Response:
         return JSONResponse(session.describe())
@@ -139,11 +112,10 @@ def make_app(session: Session, token: str, port: int, ticket: str | None = None)
             shutil.rmtree(path.parent, ignore_errors=True)
         return state(request)
 
-    async def mend(request: Request) -> Response:
-        wish = await request.json()
-        if not isinstance(wish, dict):
-            raise ValueError("the request is no JSON object: reload the page")
-        await run_in_threadpool(session.mend, wish)
+    async def act(request: Request) -> Response:
+        """Do what is asked, with the settings of a JSON object, and answer with the state after it."""
+        settings = await request.json()
+        await run_in_threadpool(actions[request.path_params["action"]], **settings)
         return state(request)
 
     def view(request: Request) -> Response:
@@ -157,38 +129,29 @@ def make_app(session: Session, token: str, port: int, ticket: str | None = None)
         path = session.download()
         return FileResponse(path, filename=path.name, background=BackgroundTask(shutil.rmtree, path.parent, True))
 
-    def acting(act: Callable[[Mapping[str, str]], None]) -> Callable[[Request], Response]:
-        """A handler that does something with what was asked and answers with the state after it."""
-
-        def handler(request: Request) -> Response:
-            act(request.query_params)
-            return state(request)
-
-        return handler
-
-    actions: dict[str, Callable[[Mapping[str, str]], None]] = {
-        "find": lambda query: session.find(float(query.get("sensitivity", "0.5")), query.get("kind", "damage")),
-        "estimate": lambda query: session.estimate(query.get("blur", "")),
-        "cancel": lambda query: session.cancel(),
-        "adopt": lambda query: session.adopt(),
-        "discard": lambda query: session.discard(),
-    }
-    routes = [
-        Route("/state", state),
-        Route("/picture", upload, methods=["PUT"]),
-        Route("/mend", mend, methods=["POST"]),
-        *(Route(f"/{name}", acting(act), methods=["POST"]) for name, act in actions.items()),
-        Route("/view", view),
-        Route("/download", download),
-        Mount("/", StaticFiles(packages=[("pointillist.retouch", "assets")], html=True)),
-    ]
-
     def complain(request: Request, error: Exception) -> Response:
         status = 409 if isinstance(error, Busy) else 404 if isinstance(error, LookupError) else 400
         return JSONResponse({"error": " ".join(str(error).split())}, status)
 
-    handlers: dict[Any, Any] = dict.fromkeys((ValueError, OSError, LookupError, Busy), complain)
-    return Guard(Starlette(routes=routes, exception_handlers=handlers), token, port, ticket)
+    actions: dict[str, Callable[..., None]] = {
+        name: getattr(session, name) for name in ("find", "estimate", "mend", "cancel", "adopt", "discard")
+    }
+    routes = [
+        Route("/state", state),
+        Route("/picture", upload, methods=["PUT"]),
+        Route("/view", view),
+        Route("/download", download),
+        Route("/{action}", act, methods=["POST"]),
+        Mount("/", StaticFiles(packages=[("pointillist.retouch", "assets")], html=True)),
+    ]
+    handlers: dict[Any, Any] = dict.fromkeys((ValueError, TypeError, OSError, LookupError, Busy), complain)
+    return Starlette(
+        routes=routes, exception_handlers=handlers, middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)]
+    )
+
+
+def _same(given: str, secret: str) -> bool:
+    return secrets.compare_digest(given.encode(), secret.encode())
 
 
 def picture_view(photograph: Photograph, query: Mapping[str, str]) -> tuple[bytes, str]:

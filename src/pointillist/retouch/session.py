@@ -243,7 +243,7 @@ class Session:
 
         self._start("find", look, self._add)
 
-    def estimate(self, blur: str) -> None:
+    def estimate(self, blur: str = "gaussian") -> None:
         """Begin to estimate the blur of that kind that fits best: its `width`, or its `length` and `angle`."""
         pixels = self.photograph("before").pixels
 
@@ -264,19 +264,18 @@ class Session:
 
         self._start("estimate", look, keep)
 
-    def mend(self, wish: Mapping[str, Any]) -> None:
-        """Begin to mend as the page wishes: `task` with its settings, as `mended` takes them, and what was painted.
-
-        ``steps`` is the painting, for filling in, and ``version`` says on which photograph.
-        """
+    def mend(
+        self, task: str, steps: Sequence[Mapping[str, Any]] = (), version: int | None = None, **settings: Any
+    ) -> None:
+        """Begin to mend with settings as `mended` takes them; `steps` are painted, for filling in, on that `version`."""
         picture = self._shown("before")
-        if wish.get("version", picture.version) != picture.version:
+        if version not in (None, picture.version):
             raise ValueError("Another photograph was opened meanwhile, in another window. Reload the page to see it.")
-        if wish.get("task") not in NAMES:
-            raise ValueError(f"task must be one of {', '.join(NAMES)}, got {wish.get('task')!r}")
+        if task not in NAMES:
+            raise ValueError(f"task must be one of {', '.join(NAMES)}, got {task!r}")
         mask = None
-        if wish["task"] == "inpaint":
-            mask = draw_mask(wish.get("steps", ()), picture.photograph.shape, self._found)
+        if task == "inpaint":
+            mask = draw_mask(steps, picture.photograph.shape, self._found)
             if not mask.any():
                 raise ValueError("Nothing is painted yet. Paint over the damage, or let dust and scratches be found.")
             if mask.all():
@@ -285,10 +284,10 @@ class Session:
                 )
 
         def keep(result: Photograph) -> None:
-            name = f"{Path(picture.name).stem}-{NAMES[wish['task']]}{answer_suffix(picture.name)}"
-            self._result = Shown(result, name, next(self._numbers), wish["task"])
+            name = f"{Path(picture.name).stem}-{NAMES[task]}{answer_suffix(picture.name)}"
+            self._result = Shown(result, name, next(self._numbers), task)
 
-        self._start("mend", lambda progress: mended(wish, picture.photograph, mask, progress), keep)
+        self._start("mend", lambda progress: mended(picture.photograph, mask, progress, task, **settings), keep)
 
     def adopt(self) -> None:
         """Go on with the result as the photograph."""
@@ -326,39 +325,54 @@ class Session:
         return shown
 
 
-def mended(wish: Mapping[str, Any], photograph: Photograph, mask: Mask | None, progress: Progress) -> Photograph:
+def mended(
+    photograph: Photograph,
+    mask: Mask | None,
+    progress: Progress,
+    task: str,
+    *,
+    texture: float = 0.0,
+    sigma: float | None = None,
+    blur: str = "gaussian",
+    width: float = 1.5,
+    length: float = 9.0,
+    angle: float = 0.0,
+    force: bool = False,
+) -> Photograph:
     """The mended photograph, by one call of the library.
 
     Parameters
     ----------
-    wish : mapping
-        ``task``: a key of `NAMES`. For "inpaint" ``texture``, how much of the texture around is carried over, from 0 to 1;
-        for "denoise" ``sigma``, the noise's deviation in levels of 0 to 255, None to measure it; for "deblur" ``blur``,
-        "gaussian" with a ``width``, its deviation in pixels, or "motion" with a ``length`` in pixels and an ``angle`` in
-        degrees anticlockwise from the horizontal, and ``force`` to undo it even where it does not seem to be the
-        photograph's own.
     photograph : Photograph
     mask : (height, width) bool array or None
         Pixels to fill in, for "inpaint".
     progress : callable
+    task : {"inpaint", "denoise", "deblur", "super_resolve"}
+    texture : float
+        inpaint: from 0 to 1, how much of the texture around is carried over.
+    sigma : float, optional
+        denoise: the noise's deviation in levels of 0 to 255; None measures it.
+    blur : {"gaussian", "motion"}
+        deblur: what kind of blur it was.
+    width : float
+        deblur: the deviation of a Gaussian blur, in pixels.
+    length, angle : float
+        deblur: of a motion blur, in pixels and in degrees anticlockwise from the horizontal.
+    force : bool
+        deblur: undo the blur even where it does not seem to be the photograph's own.
     """
     pixels, alpha = photograph.pixels, photograph.alpha
-    if wish["task"] == "inpaint" and mask is not None:
+    if task == "inpaint" and mask is not None:
         # A grey photograph that was marked in colour, or saved in colour, stays without any tint.
-        answer = pt.inpaint(grey_beside(pixels, mask), mask, texture=wish.get("texture", 0.0), progress=progress)
+        answer = pt.inpaint(grey_beside(pixels, mask), mask, texture=texture, progress=progress)
         if alpha is not None:  # holes that were erased to transparency are filled in to be seen
             alpha = np.where(mask & (alpha == 0), alpha.dtype.type(photograph.peak), alpha)
-    elif wish["task"] == "denoise":
-        sigma = wish.get("sigma")
+    elif task == "denoise":
         answer = pt.denoise(pixels, None if sigma is None else sigma * photograph.peak / 255, progress=progress)
-    elif wish["task"] == "deblur":
-        if wish["blur"] == "gaussian":
-            kernel = pt.gaussian_kernel(wish["width"])
-        else:
-            kernel = pt.motion_kernel(wish["length"], wish["angle"])
+    elif task == "deblur":
+        kernel = pt.gaussian_kernel(width) if blur == "gaussian" else pt.motion_kernel(length, angle)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BlurMisfitWarning)  # the page says it
-            force = wish.get("force", False)
             answer, details = pt.deblur(pixels, kernel, force=force, progress=progress, return_details=True)
         if details.misfit is not None:
             raise ValueError(

@@ -32,7 +32,7 @@ _ICC = b"ICC_PROFILE\0"
 _SEGMENT = 65533  # bytes that a segment holds at most
 LONGEST = _SEGMENT - len(_XMP)
 """Bytes of EXIF or XMP that a file holds at most."""
-_APP0, _APP1, _APP2, _APP14, _COMMENT = 0xE0, 0xE1, 0xE2, 0xEE, 0xFE
+_APP0, _APP1, _APP2, _COMMENT = 0xE0, 0xE1, 0xE2, 0xFE
 _FRAMES, _SCAN = (0xC0, 0xC1, 0xC2), 0xDA
 _PLAIN, _PROGRESSIVE = "6b", "mozjpeg403"
 _TO_YCC = np.array([[0.299, 0.587, 0.114], [-0.168735892, -0.331264108, 0.5], [0.5, -0.418687589, -0.081312411]])
@@ -71,10 +71,12 @@ def encode(pixels: Pixels, metadata: Metadata) -> tuple[bytes, tuple[str, ...]]:
                 log.info("JPEG files are encoded again as a whole: jpeglib, which keeps their blocks, is not installed")
             except UnusualJpegError as error:
                 notes = (f"all its blocks are encoded again, because {error}",)
+    exif = None if metadata.exif is None else EXIF_PREFIX + metadata.exif
+    given = {"exif": exif, "icc_profile": metadata.icc, "xmp": metadata.xmp, "dpi": metadata.dpi}
+    options |= {name: value for name, value in given.items() if value is not None}
     buffer = io.BytesIO()
-    dpi = {} if metadata.dpi is None else {"dpi": metadata.dpi}
-    Image.fromarray(pixels).save(buffer, "JPEG", optimize=True, **options, **dpi)
-    return _assembled(buffer.getvalue(), metadata), notes
+    Image.fromarray(pixels).save(buffer, "JPEG", optimize=True, **options)
+    return buffer.getvalue(), notes
 
 
 def _options(image: Any) -> dict[str, Any]:
@@ -97,7 +99,7 @@ def _keep_blocks(jpeglib: Any, source: bytes, pixels: Pixels, changed: Mask, met
         raise UnusualJpegError("its channels have unusual names")
     with tempfile.TemporaryDirectory() as folder:
         before, after = Path(folder) / "before.jpg", Path(folder) / "after.jpg"
-        before.write_bytes(_bare(source))
+        before.write_bytes(source)
         try:
             jpeg = jpeglib.read_dct(str(before))
         except OSError:
@@ -113,7 +115,7 @@ def _keep_blocks(jpeglib: Any, source: bytes, pixels: Pixels, changed: Mask, met
         # The library's choice of a version is global, and only this one writes progressive files.
         with _one_at_a_time, jpeglib.version(_PROGRESSIVE if jpeg.progressive_mode else _PLAIN):
             jpeg.write_dct(str(after), flags=["+OPTIMIZE_CODING"])
-        return _assembled(_named(after.read_bytes()), metadata, source)
+        return _assembled(_named(after.read_bytes()), metadata)
 
 
 def _renew(
@@ -171,30 +173,14 @@ def segments(data: bytes) -> Iterator[tuple[int, int, int]]:
         at = end
 
 
-def _bare(data: bytes) -> bytes:
-    """A file without its application segments and comments, but for the one that says how colour is stored."""
-    rest, kept = 2, [data[:2]]
-    for marker, begin, rest in segments(data):
-        if not (_APP0 < marker <= 0xEF or marker == _COMMENT) or marker == _APP14:
-            kept.append(data[begin:rest])
-    return b"".join((*kept, data[rest:]))
-
-
-def _assembled(stream: bytes, metadata: Metadata, source: bytes | None = None) -> bytes:
-    """A stream with the segments that say what the metadata say, and with the other ones of the source."""
-    stream = _bare(stream)
-    at, parts = 2, [stream[:2]]
-    for marker, begin, end in segments(stream):
-        if marker not in (_APP0, _APP14):  # these come first
-            break
-        if source is None:
-            parts.append(stream[begin:end])
-        at = end
-    others = [] if source is None else [(one[0], source[one[1] : one[2]]) for one in segments(source)]
-    parts += [whole for marker, whole in others if marker == _APP0]
-    if metadata.exif is not None:
-        turned = turned_exif(metadata.exif, 1 if source is None else metadata.orientation)[0]
-        parts.append(_segment(_APP1, EXIF_PREFIX + (turned or b"")))
+def _assembled(stream: bytes, metadata: Metadata) -> bytes:
+    """A stream with the segments that say what the metadata say, and with the other ones of the file that they came from."""
+    source, at = metadata.jpeg or b"", 2
+    others = [(marker, source[begin:end]) for marker, begin, end in segments(source) if _is_told(marker)]
+    parts = [stream[:2], *(whole for marker, whole in others if marker == _APP0)]
+    exif, _ = turned_exif(metadata.exif, metadata.orientation)
+    if exif is not None:
+        parts.append(_segment(_APP1, EXIF_PREFIX + exif))
     if metadata.xmp is not None:
         parts.append(_segment(_APP1, _XMP + metadata.xmp))
     if metadata.icc is not None:
@@ -202,10 +188,17 @@ def _assembled(stream: bytes, metadata: Metadata, source: bytes | None = None) -
         pieces = [metadata.icc[first : first + step] for first in range(0, len(metadata.icc), step)]
         parts += [_segment(_APP2, _ICC + bytes((i, len(pieces))) + one) for i, one in enumerate(pieces, 1)]
     # What the metadata do not speak of, but for an index of pictures that follow the first.
-    told = (EXIF_PREFIX, _XMP, _ICC, b"MPF\0")
-    plain = [whole for marker, whole in others if _APP0 < marker <= 0xEF or marker == _COMMENT]
-    parts += [whole for whole in plain if not whole[4:].startswith(told)]
+    spoken = (EXIF_PREFIX, _XMP, _ICC, b"MPF\0")
+    parts += [whole for marker, whole in others if marker != _APP0 and not whole[4:].startswith(spoken)]
+    for marker, begin, at in segments(stream):
+        if not _is_told(marker):
+            parts.append(stream[begin:at])
     return b"".join((*parts, stream[at:]))
+
+
+def _is_told(marker: int) -> bool:
+    """True for the segments of applications and comments, which say something about the picture."""
+    return _APP0 <= marker <= 0xEF or marker == _COMMENT
 
 
 def _segment(marker: int, content: bytes) -> bytes:

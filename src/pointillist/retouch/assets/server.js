@@ -24,12 +24,15 @@ const json = async (path, options) => (await ask(path, options)).json();
 
 export const state = () => json("state");
 export const upload = file => json(`picture?name=${encodeURIComponent(file.name)}`, { method: "PUT", body: file });
-export const find = (sensitivity, kind) => json(`find?sensitivity=${sensitivity}&kind=${kind}`, { method: "POST" });
-export const estimate = blur => json(`estimate?blur=${blur}`, { method: "POST" });
-export const mend = wish => json("mend", { method: "POST", body: JSON.stringify(wish) });
-export const cancel = () => json("cancel", { method: "POST" });
-export const adopt = () => json("adopt", { method: "POST" });
-export const discard = () => json("discard", { method: "POST" });
+
+const act = (action, settings = {}) => json(action, { method: "POST", body: JSON.stringify(settings) });
+
+export const find = (sensitivity, kind) => act("find", { sensitivity: +sensitivity, kind });
+export const estimate = blur => act("estimate", { blur });
+export const mend = wish => act("mend", wish);
+export const cancel = () => act("cancel");
+export const adopt = () => act("adopt");
+export const discard = () => act("discard");
 
 /** A part of a layer ("before", "after" or the number of a found mask) as a bitmap; `version` only tells views apart. */
 export async function view(of, version, { x, y, w, h }, scale) {
