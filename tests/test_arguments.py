@@ -193,9 +193,6 @@ def _fit(**settings):
 
 EXCLUSIVE = {
     "denoise noise sigma": lambda: pt.denoise(np.ones((24, 24)), 3.0, noise="poisson"),
-    "encode solver tol": lambda: pt.encode(*_signals(), solver=pt.solvers.CoordinateDescent(), tol=1e-2),
-    "BatchCSC solver tol": lambda: _fit(solver=pt.solvers.CoordinateDescent(), tol=1e-2),
-    "BatchCSC solver learning": lambda: _fit(solver=pt.solvers.CoordinateDescent(), learning=0.1),
     "BatchCSC solver learning ridge": lambda: _fit(solver="admm", learning=pt.Ridge()),
     "BatchCSC update forgetting": lambda: _fit(update=pt.FilterUpdate(forgetting=3.0)),
     "BatchCSC rank channels": lambda: _fit(rank=1),

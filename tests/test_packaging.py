@@ -80,16 +80,6 @@ def test_the_version_is_that_of_the_tag(tmp_path):
     assert version() == "0.2.1.dev1"
 
 
-@pytest.mark.parametrize("name", ["ci", "release"])
-def test_what_is_built_knows_the_tags(name):
-    jobs = yaml.safe_load((ROOT / f".github/workflows/{name}.yml").read_text(encoding="utf-8"))["jobs"].values()
-    building = [job for job in jobs if any("make dist" in step.get("run", "") for step in job["steps"])]
-    fetched = [
-        step["with"]["fetch-depth"] for job in building for step in job["steps"] if "checkout" in step.get("uses", "")
-    ]
-    assert fetched == [0]
-
-
 def test_the_changelog_has_the_usual_form():
     """Versions with their date or as unreleased, the newest first, and what was added, changed and so on below each."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

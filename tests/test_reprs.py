@@ -29,25 +29,11 @@ OBJECTS = {
         pt.BatchCSC(update=pt.FilterUpdate(init=FILTERS, zero_mean=True)),
         "BatchCSC(update=FilterUpdate(init=array(50×5 float64), zero_mean=True))",
     ),
-    "state": lambda _: (MODEL.state_, "LearnerState(filters 50×1×5, after 1 steps and 300 signals)"),
     "SparseCodes": lambda _: (CODES, "SparseCodes(300 signals, on 30, 50 filters, "),
     "Result": lambda _: (pt.encode(SIGNALS, FILTERS, 1.5, tol=0.5), "Result(converged, gaps up to "),
-    "PathPoint": lambda _: (pt.penalty_path(SIGNALS[:1], FILTERS, n=1)[0], "PathPoint(penalty="),
-    "ExplainedVariance": lambda _: (
-        pt.explained_variance(SIGNALS, FILTERS, CODES),
-        "ExplainedVariance(shares=array(50 float64), total=",
-    ),
-    "Recovery": lambda _: (
-        pt.recovery_score(FILTERS, FILTERS, return_details=True)[1],
-        "Recovery(similarities=array(50 float64), ",
-    ),
     "AnomalyScore": lambda _: (
         pt.AnomalyScore(list(SIGNALS), {"residual": list(SIGNALS)}, 2.0, (5,)),
         "AnomalyScore(scores=[300 arrays], parts={'residual': [300 arrays]}, threshold=2.0, extent=(5,))",
-    ),
-    "BlurEstimate": lambda _: (
-        pt.BlurEstimate("gaussian", None, None, 2.0, PICTURE, 0.5, 0.1),
-        "BlurEstimate(kind='gaussian', length=None, angle=None, sigma=2.0, kernel=array(40×50 float64), ",
     ),
     "Details": lambda _: (
         pt.Details(0.1, CODES, 1.0, 0.1, pt.Status.CONVERGED, 0.0, PICTURE > 0.5),
@@ -58,17 +44,7 @@ OBJECTS = {
         "Photograph(40×50 colour uint8, alpha)",
     ),
     "ArraySource": lambda _: (SOURCE, "ArraySource(300 signals)"),
-    "CropSource": lambda _: (
-        pt.sources.CropSource(SOURCE, 9, (8,)),
-        "CropSource(9 crops of 8 from ArraySource(300 signals))",
-    ),
-    "NormalisedSource": lambda _: (pt.sources.NormalisedSource(SOURCE), "NormalisedSource(ArraySource(300 signals))"),
     "JoinedSource": lambda _: (pt.sources.JoinedSource([SOURCE] * 2), "JoinedSource(600 signals of 2 sources)"),
-    "IteratorSource": lambda _: (
-        pt.sources.IteratorSource(iter([1]), batched=True),
-        "IteratorSource(list_iterator, in batches)",
-    ),
-    "ImageSource": lambda _: (pt.sources.ImageSource(["a.png"] * 400), "ImageSource(400 signals)"),
     "NpySource": lambda folder: (_npy(folder), "NpySource(300 signals of 30 in "),
 }
 

@@ -11,8 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from pointillist import system
-from pointillist.cli import console, main
-from pointillist.retouch import server
+from pointillist.cli import main
 
 MIB = 2**20
 
@@ -69,11 +68,6 @@ class TestMemory:
         assert (system.memory_peak(), system.memory_peak(7)) == (80 * MIB, 0)
         assert told.argtypes[0] is kernel.GetCurrentProcess.restype is wintypes.HANDLE
 
-    def test_a_system_that_does_not_tell_gives_zero(self, on, monkeypatch):
-        on("wasi")
-        monkeypatch.setitem(sys.modules, "resource", None)
-        assert system.memory_peak() == 0
-
 
 class TestProcessor:
     """The processor's name, and how busy it is."""
@@ -111,9 +105,6 @@ class TestSignals:
             signal.raise_signal(signal.SIGTERM)
             assert handled == [signal.SIGTERM]
         assert signal.getsignal(signal.SIGTERM) == before
-
-    def test_learning_and_the_page_use_them(self):
-        assert console.handling is server.handling is system.handling
 
     def test_other_threads_leave_signals_alone(self):
         seen = []

@@ -3,18 +3,9 @@
 import json
 
 import numpy as np
-import pytest
 from benchmarks.context import Context
 from benchmarks.tables import Table, chart
 from paper.plain import from_plain
-
-
-def test_rows_are_added_and_counted():
-    table = Table("T", ["a", "b"], "note")
-    table.add("one", 1.5)
-    assert table.rows == [["one", 1.5]]
-    with pytest.raises(ValueError, match="T: 2 columns, got 1 cells"):
-        table.add("two")
 
 
 def test_records_are_read_back_as_blocks(tmp_path):

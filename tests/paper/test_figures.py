@@ -8,7 +8,7 @@ import pytest
 from paper.judging import Judgement, Trajectory
 from paper.plain import to_plain
 
-from paper import figure1, figure2, figure3, figure4
+from paper import figure1, figure2, figure4
 from pointillist.plot.page import Compare, Picture, Table, Text
 
 
@@ -59,17 +59,6 @@ def test_verdicts_about_quality_follow_the_numbers(trained, last, holds):
     }
     enough, _, ordered, settled = figure1.quality_verdicts({figure1.ADMM: runs, figure1.OURS: runs})
     assert [enough.holds, ordered.holds, settled.holds] == holds
-
-
-@pytest.mark.parametrize(("after", "gain", "holds"), [(900, 1.2, [True, True]), (950, 0.8, [False, False])])
-def test_verdicts_about_overcompleteness_follow_the_numbers(after, gain, holds):
-    under = Judgement(0.0, 30.0, [30.0], [1000])
-    over = Judgement(0.0, 30.0 + gain, [30.0 + gain], [after])
-    matched = {"as many non-zeros": (1.1, over), "the same PSNR": (1.2, Judgement(0.0, 30.0, [30.0], [800]))}
-    verdicts = figure3.coding_verdicts(figure3.Coded(4, 8, under, over, matched, {}, pixels=10**6))
-    assert "at the same PSNR they use 20.0 % fewer" in verdicts[1].because
-    assert [one.holds for one in verdicts] == [True, *holds]
-    assert verdicts[1].ours == f"{(1000 - after) / 10:.1f} % fewer"
 
 
 def test_the_papers_rows_are_met_by_the_paper_itself(lab, monkeypatch):

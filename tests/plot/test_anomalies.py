@@ -30,7 +30,7 @@ def test_signals_of_every_kind(shape, extent, event, kind, tmp_path):
     signal = np.random.default_rng(0).standard_normal(shape)
     found = _found(shape, extent, [event])
     page = anomaly_page(["a.npy"], [signal], found)
-    shown = _section(page, "Signals and scores")[0]
+    shown = _section(page, "Signals and scores")[1]
     assert isinstance(shown, SideBySide)
     assert [type(block) for block in shown.blocks] == [kind, kind]
     table = _section(page, "Events")[0]
@@ -47,7 +47,7 @@ def test_a_long_series_keeps_its_extremes():
     signal = np.zeros(100_000)
     signal[77_777] = 5.0
     page = anomaly_page(["long"], [signal], _found(signal.shape, (10,), [77_777]))
-    whole, score = _section(page, "Signals and scores")[0].blocks
+    whole, score = _section(page, "Signals and scores")[1].blocks
     assert max(whole.curves[0].y) == 5.0
     assert max(score.curves[0].y) == 9.0
     drawn = svg(whole, "a")
@@ -66,7 +66,7 @@ def test_channels_are_drawn_one_below_the_other(tmp_path):
     signal = rng.standard_normal((9, 3000)) * np.arange(1, 10)[:, None]
     signal[8, 100:200] = np.nan
     page = anomaly_page(["a.npy"], [signal], _found((3000,), (50,), [1234]))
-    whole, score = _section(page, "Signals and scores")[0].blocks
+    whole, score = _section(page, "Signals and scores")[1].blocks
     assert list(whole.rows) == ["3", "4", "5", "6", "7", "8"]
     assert "The 6 strongest of 9 channels" in whole.caption
     assert np.all(np.diff(list(whole.rows.values())) < 0)
@@ -85,6 +85,6 @@ def test_images_with_channels_and_gaps(shape):
     signal[..., 2:5, 2:5] = np.nan
     place = (3,) * (len(shape) - 1)
     page = anomaly_page(["a.npy"], [signal], _found(shape[1:], (3,) * len(place), [place]))
-    shown = _section(page, "Signals and scores")[0].blocks
+    shown = _section(page, "Signals and scores")[1].blocks
     assert [type(block) for block in shown] == [Picture, Picture]
     assert (shown[0].width, shown[0].height) == (30, 20)

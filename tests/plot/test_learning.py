@@ -88,14 +88,6 @@ def test_what_was_left_out_is_told():
     assert list(usual) == ["Held-out signals", "Training signals", "Codes that are not zero"]
 
 
-def test_large_signals_are_shown_by_their_middle():
-    model, _ = _fitted((20, 24), 5)
-    big = np.random.default_rng(0).standard_normal((20, 400))
-    row, table = _blocks(learning_page(model, [Example("big", big)]), "Reconstructions")
-    assert (row.blocks[0].before.width, row.blocks[0].before.height) == (384, 20)
-    assert table.rows[0][0] == "big (its middle)"
-
-
 def test_without_examples_and_without_history():
     model, _ = _fitted((20, 24), 5)
     assert "Reconstructions" not in [section.title for section in learning_page(model, []).sections]
@@ -126,6 +118,6 @@ def test_a_photograph_is_cut_where_the_signal_is():
     model, signals = _fitted((12, 400), 5)
     photograph = np.linspace(-3, 7, 12 * 400).reshape(12, 400)
     page = learning_page(model, [Example("photo.tif", signals[0], stored=photograph)])
-    picture = _blocks(page, "An example")[0].blocks[0]
-    assert (picture.height, picture.width) == (12, 384)
+    picture, compared = _blocks(page, "An example")[0].blocks
+    assert (picture.height, picture.width) == (compared.before.height, compared.before.width) == (12, 384)
     assert picture.title == "photo.tif (its middle)"

@@ -268,7 +268,7 @@ class Waveforms:
 
 def waveform_grid(count: int, columns: int | None = None) -> tuple[int, int, tuple[float, float]]:
     """Rows and columns of waveforms below and beside each other, and the size in inches of the figure that they take."""
-    columns = min(count, columns or min(ceil(sqrt(count)), 8))
+    columns = min(count, columns or min(ceil(sqrt(1.5 * count)), 8))
     rows = ceil(count / columns)
     return rows, columns, (max(3.2, 1.75 * columns + 0.3), max(1.6, 1.15 * rows + 0.5))
 

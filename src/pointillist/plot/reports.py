@@ -324,9 +324,7 @@ def anomaly_page(names: Sequence[str], signals: Sequence[NDArray], found: Anomal
     peaks = [float(score.max()) for score in found.scores]
     shown = sorted(np.argsort(peaks, kind="stable")[::-1][:_MOST_SIGNALS])
     series = len(found.extent) == 1
-    overview: list[Block] = []
-    if len(shown) < len(signals):
-        overview.append(Text(f"The {len(shown)} signals with the highest scores, of {len(signals):,}."))
+    overview: list[Block] = [Text(f"The signals with the highest scores, {len(shown)} of {len(signals):,}.")]
     for i in shown:
         draw = _series if series else _framed
         overview.append(SideBySide(draw(names[i], signals[i], found.scores[i], events[events["signal"] == i], found)))
