@@ -14,7 +14,7 @@ from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners.estimators import training_step
 from pointillist.solvers import on_device as learning
 from pointillist.solvers.encoding import encode
-from pointillist.solvers.on_device import ahead, placed, prefetch
+from pointillist.solvers.on_device import placed, prefetch
 from pointillist.validation import Batch
 
 
@@ -66,7 +66,7 @@ def test_errors_of_a_stream_reach_the_caller(host_device):
 def test_learners_batches_keep_their_weights(host_device):
     signals, weights = [np.ones((1, 3, 3))] * 2, [np.zeros((1, 3, 3)), np.ones((1, 3, 3))]
     batch = Batch(signals, weights)
-    (arrived,) = ahead([batch], "cuda")
+    (arrived,) = prefetch([batch], "cuda")
     np.testing.assert_array_equal(arrived.weights[1], weights[1])
 
 

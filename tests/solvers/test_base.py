@@ -8,7 +8,7 @@ import pytest
 
 import pointillist as pt
 from pointillist.codes import SparseCodes
-from pointillist.solvers.base import Result, Status, judge, merge_results
+from pointillist.solvers.base import Result, Status, merge_results, result_of
 
 
 def part(numbers, statuses):
@@ -40,12 +40,13 @@ def test_the_worst_status_wins():
     assert len({status.advice for status in Status}) == 3
 
 
-def test_judge():
-    assert judge(0.1, 1.0, 0.1) is Status.CONVERGED
-    assert judge(0.2, 1.0, 0.1) is Status.ITERATION_LIMIT
-    assert judge(0.0, float("nan"), 0.1) is Status.DIVERGED
-    assert judge(0.0, float("inf"), 0.1) is Status.DIVERGED
-    assert judge(float("nan"), 1.0, 0.1) is not Status.CONVERGED
+def test_signals_are_judged_by_their_gaps_and_objectives(reference):
+    problem, x = reference.problem(np.random.default_rng(0), (9,), (3,))
+    gaps, objectives = np.array([0.1, 0.2, 0.0, 0.0, np.nan]), np.array([1, 1, np.nan, np.inf, 1])
+    nothing = [np.empty(0, int)] * 5
+    found = result_of(problem, nothing, nothing, objectives, gaps, np.zeros(5, int), [x] * 5, 0.1)
+    names = ["converged", "iteration limit", "diverged", "diverged", "diverged"]
+    assert [status.value for status in found.statuses] == names
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "api" / "solvers.md"

@@ -137,7 +137,7 @@ class ScriptedBatch:
 def device_sets(monkeypatch):
     monkeypatch.setattr(on_devices, "SignalGroup", ScriptedBatch)
     engine = SimpleNamespace(has_tensor_scan=True)
-    state = SimpleNamespace(problem=PROBLEM, engine=engine, rounding=1e-6, tensor_rounding=1e-1)
+    state = SimpleNamespace(problem=PROBLEM, engine=engine, rounding=lambda tensor: 1e-1 if tensor else 1e-6)
     return DeviceWorkingSets(DeviceDescent(), state, [np.ones((1, 5))] * 3, slice(0, 3), None)
 
 

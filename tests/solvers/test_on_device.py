@@ -171,7 +171,7 @@ def test_both_scans_find_the_same(size, channels, sampled):
             batch.best.fill(np.nan)
             found = batch.look(np.arange(3), tensor)
             looks.append((found.ratio, batch.best.get(), batch.winner.get()))
-    slack = state.tensor_rounding * found.box
+    slack = state.rounding(True) * found.box
     for (ratio, best, winner), (other, rough, chosen) in [looks]:
         assert np.all(np.abs(ratio - other) <= slack)
         assert np.all(np.abs(best - rough) <= slack[:, None])

@@ -49,7 +49,7 @@ from pointillist.sampling import Sampling, seed_from
 from pointillist.solvers.base import Result, Solver
 from pointillist.solvers.encoding import Progress, decode, encode
 from pointillist.solvers.explained_variance import ExplainedVariance, explained_variance
-from pointillist.solvers.on_device import ahead, placed
+from pointillist.solvers.on_device import placed, prefetch
 from pointillist.storage import load_model, save_model
 from pointillist.validation import Batch, Signals, as_arrays, as_path, check_arguments
 
@@ -734,7 +734,7 @@ class OnlineCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are 
                 yield from coded_steps(client, step, feed, self.state_)
             return
         # The place in a stream that is read ahead of the run cannot be put away.
-        for batch in feed if keep_place or step.resident is None else ahead(feed, step.resident):
+        for batch in feed if keep_place or step.resident is None else prefetch(feed, step.resident):
             begin = working_time()
             yield begin, batch, step.encode(self.state_, batch)
 

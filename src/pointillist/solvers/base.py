@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -180,11 +179,22 @@ def rescaled_number(number: float, power: int) -> float:
         return float(np.clip(np.ldexp(number, -power), 2.0**-120, 2.0**120))
 
 
-def judge(gap: float, objective: float, tol: float) -> Status:
-    """The status of an answer with this gap and objective."""
-    if not (math.isfinite(objective) and math.isfinite(gap)):
-        return Status.DIVERGED
-    return Status.CONVERGED if gap <= tol else Status.ITERATION_LIMIT
+def result_of(
+    problem: Problem,
+    indices: list[Any],
+    values: list[Any],
+    objective: NDArray,
+    gap: NDArray,
+    iterations: NDArray,
+    residuals: list[Any],
+    tol: float,
+) -> Result:
+    """The result of some signals of a problem, each of them judged by its objective and gap."""
+    statuses = np.full(len(gap), Status.ITERATION_LIMIT, dtype=object)
+    statuses[gap <= tol] = Status.CONVERGED
+    statuses[~(np.isfinite(objective) & np.isfinite(gap))] = Status.DIVERGED
+    codes = SparseCodes.trusted(indices, values, [problem.geometry.grid] * len(indices), problem.n_filters)
+    return Result(codes, objective, gap, tuple(statuses), iterations, residuals)
 
 
 @dataclass(frozen=True)
@@ -208,18 +218,15 @@ def certified(problem: Problem, i: int, signal: NDArray, dense: NDArray, iterati
 def collect(problem: Problem, solutions: Sequence[Solution], tol: float) -> Result:
     """Put the solutions of all signals of a problem together."""
     dtype, found = problem.filters.dtype, [one.certificate for one in solutions]
-    return Result(
-        SparseCodes.trusted(
-            [one.indices for one in solutions],
-            [one.values.astype(dtype, copy=False) for one in solutions],
-            [problem.geometry.grid] * len(solutions),
-            problem.n_filters,
-        ),
+    return result_of(
+        problem,
+        [one.indices for one in solutions],
+        [one.values.astype(dtype, copy=False) for one in solutions],
         np.array([one.objective for one in found]),
         np.array([one.gap for one in found]),
-        tuple(judge(one.gap, one.objective, tol) for one in found),
         np.array([one.iterations for one in solutions]),
         [one.residual.astype(dtype, copy=False) for one in found],
+        tol,
     )
 
 

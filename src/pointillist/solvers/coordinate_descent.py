@@ -35,7 +35,7 @@ from pointillist.kernels.sweep import Effort
 from pointillist.parallel import Mapper, SharedMap, one_blas_thread, parallel
 from pointillist.problem import Certificate, Geometry, Problem, certificate, inner, relative_gap, worst_ratio
 from pointillist.reprs import shown
-from pointillist.solvers.base import Result, check_numbers, judge, merge_results, rescaled_number
+from pointillist.solvers.base import Result, check_numbers, merge_results, rescaled_number, result_of
 from pointillist.solvers.one_dimensional import can_follow, solve_following
 from pointillist.solvers.scanning import DescentState, NearViolators
 from pointillist.solvers.sweeping import SweepContext
@@ -237,9 +237,7 @@ def solve_by_rounds(
             # The bound of the optimum stands; the objective that it was told beside may have been rounded.
             bound = objective[i] * (1 - gap[i])
             objective[i], gap[i] = exact.objective, np.fmin(np.maximum(0.0, 1 - bound / exact.objective), exact.gap)
-    statuses = tuple(judge(*one, settings.tol) for one in zip(gap.tolist(), objective.tolist(), strict=True))
-    codes = SparseCodes.trusted(indices, values, [sets.problem.geometry.grid] * count, sets.problem.n_filters)
-    return Result(codes, objective, gap, statuses, iterations, sets.residuals())
+    return result_of(sets.problem, indices, values, objective, gap, iterations, sets.residuals(), settings.tol)
 
 
 class HostWorkingSet:

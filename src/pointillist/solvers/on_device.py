@@ -7,11 +7,11 @@ CPU. Signals and filters are rounded to float32, and the certificate is about th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,6 @@ from pointillist.problem import Certificate, Geometry, Problem, certificate, rel
 from pointillist.solvers.base import Result, merge_results
 from pointillist.solvers.coordinate_descent import CoordinateDescent, RoundReport, solve_by_rounds
 from pointillist.validation import kept_precision
-
-AnyBatch = TypeVar("AnyBatch", bound=Any)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,20 +133,16 @@ class DeviceState:
             self.device.wait()  # what follows runs on other streams
         return made
 
-    @cached_property
-    def rounding(self) -> float:
-        """Bound of the rounding errors of max |Dᵀr| / λ, for each unit of ‖r‖ over a box: n ε ‖d‖ for n products."""
-        return (self.plan.taps + 2) * float(np.finfo(np.float32).eps) / 2 * self._steepness
+    def rounding(self, tensor: bool) -> float:
+        """Bound of the rounding errors of max |Dᵀr| / λ, for each unit of ‖r‖ over a box: n ε ‖d‖ for n products.
 
-    @cached_property
-    def tensor_rounding(self) -> float:
-        """Bound like `rounding`, on tensor cores: numbers are split into two halves, and sums of 17 terms are cut off."""
-        sums = 3 * 17 * (self.plan.paired_taps // DEPTH) * float(np.finfo(np.float32).eps)
-        return (3 * 2.0**-16 + sums) * self._steepness
-
-    @property
-    def _steepness(self) -> float:
-        return self.problem.largest_norm / self.problem.smallest_penalty
+        On tensor cores numbers are split into two halves, and sums of 17 terms are cut off.
+        """
+        unit = float(np.finfo(np.float32).eps)
+        errors = (self.plan.taps + 2) * unit / 2
+        if tensor:
+            errors = 3 * 2.0**-16 + 3 * 17 * (self.plan.paired_taps // DEPTH) * unit
+        return errors * self.problem.largest_norm / self.problem.smallest_penalty
 
 
 class DeviceWorkingSets:
@@ -166,7 +160,10 @@ class DeviceWorkingSets:
     ) -> None:
         self.settings, self.resident, self.state, self.problem = solver.settings, solver.resident, state, state.problem
         self.signals, self.n_signals, self.first = signals, len(signals), chosen.start
-        self.group = SignalGroup(state.engine, signals, self._weights(chosen))
+        weights: Any = self.problem.weights
+        if weights is not None:
+            weights = list(weights[chosen]) if self.problem.has_own_weights else [weights]
+        self.group = SignalGroup(state.engine, signals, weights)
         self.raises = start is None
         if start is not None:
             self.group.begin(start.indices, start.values)
@@ -174,12 +171,6 @@ class DeviceWorkingSets:
             self.settings.tol >= TUNING.tensor_tol or self.settings.ridge > 0
         )
         self.bare = np.zeros(self.n_signals)  # the gap if nothing were rounded
-
-    def _weights(self, chosen: slice) -> list[NDArray] | None:
-        weights = self.problem.weights
-        if weights is None:
-            return None
-        return list(weights[chosen]) if self.problem.has_own_weights else [weights]
 
     def look(self, active: NDArray, *, last: bool) -> RoundReport:
         """Evaluate and certify, by a scan in float32 where only the rounding of tensor cores stands in the way."""
@@ -194,11 +185,10 @@ class DeviceWorkingSets:
         found = self.group.look(active, tensor)
         loss, energy, ratio = found.loss[active], found.energy[active], found.ratio[active]
         objective = loss + found.price[active]
-        rounding = self.state.tensor_rounding if tensor else self.state.rounding
         constants = self.problem.constants
         constant = np.zeros(len(active)) if constants is None else constants[self.first + active]
         self.bare[active] = relative_gap(objective, loss, energy, ratio, constant)
-        gap = relative_gap(objective, loss, energy, ratio + rounding * found.box[active], constant)
+        gap = relative_gap(objective, loss, energy, ratio + self.state.rounding(tensor) * found.box[active], constant)
         return RoundReport(objective + constant, gap, ratio)
 
     def descend(
@@ -318,45 +308,43 @@ def prefetch(batches: Iterable[Any], device: str = "cuda") -> Iterator[Any]:
     >>> for batch in pt.prefetch(stream, device="cuda"):  # doctest: +SKIP
     ...     model.partial_fit(batch)
     """
-    opened = open_device(device)
-    return _ahead(batches, opened, lambda batch: batch if any_resident(batch) else upload(batch, opened))
+    opened, waiting = open_device(device), iter(batches)
+
+    def next_batch() -> tuple[Any, ...]:
+        """Move the next batch through page-locked memory, on a stream of its own; an empty tuple after the last."""
+        for batch in waiting:
+            with opened.use(), opened.mover:
+                return (_moved(batch, opened),)
+        return ()
+
+    def moved() -> Iterator[Any]:
+        with ThreadPoolExecutor(1, thread_name_prefix="pointillist-move") as mover:
+            coming = mover.submit(next_batch)
+            while arrived := coming.result():
+                coming = mover.submit(next_batch)
+                yield arrived[0]
+
+    return moved()
 
 
-def ahead(batches: Iterable[AnyBatch], device: str) -> Iterable[AnyBatch]:
-    """Move batches to the device ahead of time, as `prefetch` does with arrays."""
-    opened = open_device(device)
-    return _ahead(batches, opened, lambda batch: _moved(batch, opened))
-
-
-def placed(batch: AnyBatch, device: str | None) -> AnyBatch:
+def placed(batch: Any, device: str | None) -> Any:
     """Put a batch that is learned from again and again on the device, if that leaves most of the memory free."""
     if device is None:
         return batch
     opened = open_device(device)
     size = sum(array.nbytes for array in [*batch.signals, *(batch.weights or [])])
-    return _moved(batch, opened) if size <= TUNING.resident * opened.free_memory() else batch
-
-
-def _moved(batch: AnyBatch, device: Device) -> AnyBatch:
-    if any_resident(batch.signals):
+    if size > TUNING.resident * opened.free_memory():
         return batch
-    with device.use():
-        weights = None if batch.weights is None else upload(batch.weights, device)
-        return replace(batch, signals=upload(batch.signals, device), weights=weights)
+    with opened.use():
+        return _moved(batch, opened)
 
 
-def _ahead(items: Iterable[Any], device: Device, move: Callable[[Any], Any]) -> Iterator[Any]:
-    waiting = iter(items)
-
-    def next_item() -> tuple[Any, ...]:
-        """Move the next item through page-locked memory, on a stream of its own; an empty tuple after the last."""
-        for item in waiting:
-            with device.use(), device.mover:
-                return (move(item),)
-        return ()
-
-    with ThreadPoolExecutor(1, thread_name_prefix="pointillist-move") as mover:
-        coming = mover.submit(next_item)
-        while arrived := coming.result():
-            coming = mover.submit(next_item)
-            yield arrived[0]
+def _moved(batch: Any, device: Device) -> Any:
+    """Arrays, or a batch of signals and weights, on the device; what is there already as it is."""
+    signals = getattr(batch, "signals", batch)
+    if any_resident(signals):
+        return batch
+    if signals is batch:
+        return upload(batch, device)
+    weights = None if batch.weights is None else upload(batch.weights, device)
+    return replace(batch, signals=upload(signals, device), weights=weights)

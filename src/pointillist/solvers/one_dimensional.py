@@ -17,7 +17,7 @@ from pointillist.kernels import correlation
 from pointillist.kernels.correlation import Bank, Rules
 from pointillist.parallel import parallel
 from pointillist.problem import Problem
-from pointillist.solvers.base import Result, judge
+from pointillist.solvers.base import Result, result_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,19 +191,8 @@ def solve_following(
 
     found = [one for batch in parallel(work, range(0, len(signals), step), n_jobs) for one in batch]
     objectives, gaps, rounds, crowded = np.array([outcome for *_, outcome in found]).T
-    result = Result(
-        SparseCodes.trusted(
-            [indices for indices, *_ in found],
-            [values for _, values, *_ in found],
-            [geometry.grid] * len(found),
-            problem.n_filters,
-        ),
-        objectives,
-        gaps,
-        tuple(judge(*one, settings.tol) for one in zip(gaps.tolist(), objectives.tolist(), strict=True)),
-        rounds.astype(int),
-        [left for _, _, left, _ in found],
-    )
+    indices, values, residuals, _ = (list(column) for column in zip(*found, strict=True))
+    result = result_of(problem, indices, values, objectives, gaps, rounds.astype(int), residuals, settings.tol)
     return result, bool(crowded.any())
 
 
