@@ -39,6 +39,12 @@ class Tuning:
     """Log-odds below those needed, from which on pixels beside sure ones belong to the same scratch."""
     fewest: int = 50
     """Sure pixels that a scratch has."""
+    softness: float = 0.7
+    """Blur, in pixels, of a second look, in which hard and opaque scratches resemble those that were learned from."""
+    paleness: float = 0.6
+    """Contrast of that look."""
+    doubt: float = 2.0
+    """Log-odds taken off there."""
     jump: float = 0.1
     """Step of a jump, of full scale, in one channel, from one pixel to the next."""
     reach: float = 24.0
@@ -49,10 +55,15 @@ TUNING = Tuning()
 
 
 def scratches_in(values: Floats, polarity: str, needed: float) -> Mask:
-    """Scratches in (height, width, channels) values from 0 to 1, of at least such log-odds."""
-    found = np.zeros(values.shape[:2], bool)
-    odds = log_odds(load_network(), np.broadcast_to(values, (*values.shape[:2], 3)))
-    for name, side in zip(("bright", "dark"), odds, strict=True):
+    """Scratches in (height, width, channels) values from 0 to 1, of at least such log-odds.
+
+    A softer and paler copy is looked at, too; of what is seen there alone the network has to be surer.
+    """
+    found, network = np.zeros(values.shape[:2], bool), load_network()
+    colours = np.broadcast_to(values, (*values.shape[:2], 3))
+    softer = ndimage.gaussian_filter(colours, (TUNING.softness, TUNING.softness, 0)) - np.float32(0.5)
+    second = log_odds(network, np.float32(TUNING.paleness) * softer + np.float32(0.5)) - np.float32(TUNING.doubt)
+    for name, side in zip(("bright", "dark"), np.maximum(second, log_odds(network, colours)), strict=True):
         if polarity in ("both", name):
             found |= scratches_of(side, needed)
     return found
