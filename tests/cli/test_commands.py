@@ -14,7 +14,7 @@ from PIL import Image
 import pointillist as pt
 from pointillist.cli import main
 from pointillist.cli.app import app
-from pointillist.data.sources.opening import SIGNAL_SUFFIXES
+from pointillist.data.sources import SIGNAL_SUFFIXES
 
 COMMANDS = sorted(typer.main.get_command(app).commands)
 SMALL = ["--filters", "3", "--size", "5", "--jobs", "1"]

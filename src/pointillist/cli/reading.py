@@ -18,9 +18,8 @@ from pointillist.arrays import LARGE, is_mapped, scratch
 from pointillist.data.damage import OnError
 from pointillist.data.normalise import contrast_normalise
 from pointillist.data.paths import TABLE_SUFFIXES, Found, PathLike, find_files
-from pointillist.data.sources import CropSource, KeptSource, NormalisedSource, Source, open_source
+from pointillist.data.sources import SIGNAL_SUFFIXES, CropSource, KeptSource, NormalisedSource, Source, open_source
 from pointillist.data.sources.base import DEFAULT_CACHE, StoredSource
-from pointillist.data.sources.opening import SIGNAL_SUFFIXES
 from pointillist.errors import UnreadableFileError, UnusableSignalError
 from pointillist.validation import why_unusable
 

@@ -8,7 +8,7 @@ here knows about codes or solvers.
 from pointillist.data import sources
 from pointillist.data.images import as_signals, load_filters, load_image, load_images, photographs
 from pointillist.data.normalise import contrast_normalise
-from pointillist.data.sources.opening import load_signals
+from pointillist.data.sources import load_signals
 
 __all__ = [
     "as_signals", "contrast_normalise", "load_filters", "load_image", "load_images", "load_signals", "photographs",

@@ -52,14 +52,6 @@ def check_claim(claimed: int, stored: Iterable[int]) -> None:
         held += size
 
 
-def check_chunk(size: int) -> None:
-    """Raise ValueError if so many bytes are too many to be decoded together."""
-    if size > LARGEST_CHUNK:
-        raise ValueError(
-            f"its chunks have {size:,} bytes each, at most {LARGEST_CHUNK:,} are decoded at once: store it in smaller ones"
-        )
-
-
 def check_page(page: Any, stored: int) -> None:
     """Raise ValueError if a TIFF file of so many bytes does not have what tifffile's ``page`` of it claims."""
     segments, claimed = len(page.dataoffsets), prod(page.chunked)
@@ -114,20 +106,25 @@ def nothing_usable(reasons: Iterable[str]) -> ValueError:
     return ValueError(f"X gave no signal that can be used{'' if first is None else f'; the first: {first}'}")
 
 
-def read_each(items: Sequence[Item], read: Callable[[Item], Content], on_error: OnError) -> list[Content]:
-    """Read every item; with "skip" those for which `read` raises `UnreadableFileError` are left out.
-
-    Raises ValueError if nothing is left.
-    """
-    skipped: dict[str, int] = {}
-    found = []
+def read_usable(
+    items: Iterable[Item], read: Callable[[Item], Content], on_error: OnError
+) -> tuple[list[Content], list[str]]:
+    """Read every item; with "skip" those for which `read` raises `UnreadableFileError` are left out, and why is told."""
+    found, skipped = [], []
     for item in items:
         try:
             found.append(read(item))
         except UnreadableFileError as error:
             if on_error == "raise":
                 raise
-            note_skipped(skipped, [str(error)])
+            skipped.append(str(error))
+    return found, skipped
+
+
+def read_each(items: Sequence[Item], read: Callable[[Item], Content], on_error: OnError) -> list[Content]:
+    """Read every item as `read_usable` does, with warnings of what is left out; raises ValueError if nothing is left."""
+    found, skipped = read_usable(items, read, on_error)
+    note_skipped({}, skipped)
     if not found:
-        raise ValueError(f"none of the {len(items)} items can be used; the first: {next(iter(skipped))}")
+        raise ValueError(f"none of the {len(items)} items can be used; the first: {skipped[0]}")
     return found

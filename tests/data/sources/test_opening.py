@@ -71,8 +71,8 @@ def test_signals_mix_images_single_arrays_and_stacks(tmp_path):
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
 def test_large_signals_stay_in_files(tmp_path, monkeypatch, dtype):
-    for module in ("base", "opening", "stacks"):
-        monkeypatch.setattr(f"pointillist.data.sources.{module}.LARGE", 100)
+    for module in ("", "base.", "stacks."):
+        monkeypatch.setattr(f"pointillist.data.sources.{module}LARGE", 100)
     raw = np.random.default_rng(5).integers(0, 256, (30, 20)).astype(dtype)
     np.save(tmp_path / "1.npy", raw)
     tifffile.imwrite(tmp_path / "2.tif", raw, photometric="minisblack")

@@ -24,7 +24,6 @@ from numpy.typing import ArrayLike, NDArray
 from pointillist.arrays import LARGE, as_plain, is_resident, release, scratch_file, to_host
 from pointillist.data.images import load_image
 from pointillist.data.normalise import contrast_normalise
-from pointillist.data.photofiles.files import photograph_size
 from pointillist.errors import UnreadableFileError, UnusableSignalError
 from pointillist.reprs import shown, sizes
 from pointillist.sampling import generator
@@ -36,7 +35,6 @@ _CROPS = 3  # sets these draws apart from all others of the same seed
 _ATTEMPTS = 10
 
 Made = TypeVar("Made")
-Found = TypeVar("Found")
 
 
 @runtime_checkable
@@ -98,9 +96,9 @@ class StoredSource(Source):
         """All numbers of samples in a second that files of the source say; empty where none says so."""
         return frozenset()
 
-    @abstractmethod
     def shape(self, index: int) -> tuple[int, ...]:
-        """Return the shape of signal `index`, without reading its samples where the format allows."""
+        """Return the shape of signal `index`, without reading its samples where windows are read without the whole."""
+        return self.read(index).shape
 
     def window(self, index: int, corner: Sequence[int], size: Sequence[int]) -> NDArray:
         """Return a part of signal `index`: `size` samples from `corner` along the last axes."""
@@ -148,9 +146,6 @@ class ArraySource(StoredSource):
         check_index(index, len(self))
         return self._signals[index]
 
-    def shape(self, index: int) -> tuple[int, ...]:
-        return np.shape(self.read(index))
-
     def name(self, index: int, epoch: int = 0) -> str:
         return f"{self._name}[{index}]"
 
@@ -194,7 +189,11 @@ class ImageSource(StoredSource):
         return len(self.files)
 
     def read(self, index: int, epoch: int = 0) -> NDArray:
-        picture = self._of_file(index, lambda file: load_image(file, grey=self.grey))
+        file = self.name(index)
+        try:
+            picture = load_image(file, grey=self.grey)
+        except OSError as error:  # gone, or not to be read, since the files were listed
+            raise UnreadableFileError(f"cannot read {file}: {error.strerror or error}") from error
         return picture if self.grey else np.ascontiguousarray(np.moveaxis(picture, -1, 0))
 
     def mapped(self, index: int) -> NDArray:
@@ -206,17 +205,6 @@ class ImageSource(StoredSource):
         out[...] = signal
         release(out)
         return out
-
-    def shape(self, index: int) -> tuple[int, ...]:
-        size = self._of_file(index, photograph_size)
-        return size if self.grey else (3, *size)
-
-    def _of_file(self, index: int, read: Callable[[str], Found]) -> Found:
-        file = self.name(index)
-        try:
-            return read(file)
-        except OSError as error:  # gone, or not to be read, since the files were listed
-            raise UnreadableFileError(f"cannot read {file}: {error.strerror or error}") from error
 
     def name(self, index: int, epoch: int = 0) -> str:
         check_index(index, len(self))
@@ -316,9 +304,6 @@ class CropSource(StoredSource):
             if not is_constant(crop):
                 return crop.copy()  # a view would keep the whole signal in memory
         raise UnusableSignalError(f"{self.source.name(which)} is constant wherever a crop was tried: leave it out")
-
-    def shape(self, index: int) -> tuple[int, ...]:
-        return (*self.source.shape(self._drawn(index, 0)[1])[: -len(self.size)], *self.size)
 
     def name(self, index: int, epoch: int = 0) -> str:
         return f"crop {index} of {self.source.name(self._drawn(index, epoch)[1])}"

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.arrays import as_plain
-from pointillist.data.damage import OnError, note_skipped, nothing_usable
+from pointillist.data.damage import OnError, note_skipped, nothing_usable, read_usable
 from pointillist.data.sources.base import ArraySource, Source
-from pointillist.errors import UnreadableFileError, UnusableSignalError
+from pointillist.errors import UnusableSignalError
 from pointillist.reprs import shown
 from pointillist.sampling import generator
 from pointillist.validation import check_arguments, why_unusable
@@ -71,19 +71,15 @@ def read_batch(
     on_error : {"raise", "skip"}
         Whether a damaged or useless signal raises `UnreadableFileError` or is left out.
     """
-    read = ReadBatch([], [])
-    for index in unread.indices:
-        try:
-            signal = source.read(index, unread.epoch)
-            reason = why_unusable(signal, () if least is None else least(signal))
-            if reason is not None:
-                raise UnusableSignalError(f"{source.name(index, unread.epoch)} {reason}")
-            read.signals.append(signal)
-        except UnreadableFileError as error:
-            if on_error == "raise":
-                raise
-            read.skipped.append(str(error))
-    return read
+
+    def usable(index: int) -> NDArray:
+        signal = source.read(index, unread.epoch)
+        reason = why_unusable(signal, () if least is None else least(signal))
+        if reason is not None:
+            raise UnusableSignalError(f"{source.name(index, unread.epoch)} {reason}")
+        return signal
+
+    return ReadBatch(*read_usable(unread.indices, usable, on_error))
 
 
 def _ahead(jobs: Iterator[Callable[[], Job]], prefetch: int, threads: int) -> Iterator[Job]:
