@@ -158,7 +158,7 @@ class CSC:
         stop: Time = None,
         reject: Mapping[str, float] | None = None,
         flat: Mapping[str, float] | None = None,
-        tstep: Time = None,
+        tstep: float | None = None,
         reject_by_annotation: bool = True,
     ) -> Self:
         """Learn filters from a recording, which should be high-pass filtered.
@@ -273,16 +273,15 @@ class CSC:
         # An epoch of which nothing is seen has no codes, as silence has none.
         return [np.zeros_like(one) if np.isnan(one).all() else one for one in white]
 
-    def _strongest(self, inst: Instance, picks: Picks, threshold: float, separation: Time) -> list[Activations]:
+    def _strongest(self, inst: Instance, picks: Picks, threshold: float, separation: float | None) -> list[Activations]:
         """Activations of at least a share of their filter's largest one, none next to a stronger one."""
-        self._check_fitted()
+        apart = 0.1 * self.duration if separation is None else separation
         if not is_number(threshold) or not 0 <= threshold <= 1:
             raise ValueError(f"threshold must be a share of the largest amplitude, from 0 to 1, got {shown(threshold)}")
-        if separation is not None and (not is_number(separation) or not 0 <= separation <= 1e9):
+        if not is_number(apart) or not 0 <= apart <= 1e9:
             raise ValueError(f"separation must be None or seconds, from 0 to 1e+09, got {shown(separation)}")
-        chosen = self._chosen(picks)
-        apart = round((0.1 * self.duration if separation is None else separation) * self.sensors_.sfreq)
-        return [one.strongest(chosen, threshold, apart) for one in self.activations(inst)]
+        chosen, samples = self._chosen(picks), round(apart * self.sensors_.sfreq)
+        return [one.strongest(chosen, threshold, samples) for one in self.activations(inst)]
 
     def encode(
         self,
@@ -341,11 +340,9 @@ class CSC:
         `inst`, which is not changed, `start`, `stop` and `reject_by_annotation` are those of `encode`.
         """
         found = self.activations(inst, start, stop, reject_by_annotation=reject_by_annotation)
-        mne, rate = mne_package(), inst.info["sfreq"]
-        info, dense = (
-            mne.create_info(self.names, rate, "misc"),
-            np.zeros((len(found), len(self.names), found[0].n_times)),
-        )
+        mne = mne_package()
+        info = mne.create_info(self.names, inst.info["sfreq"], "misc")
+        dense = np.zeros((len(found), len(self.names), found[0].n_times))
         for one, row in zip(found, dense, strict=True):
             row[one.filters, one.samples] = one.amplitudes
         if not is_raw(inst):
@@ -381,7 +378,7 @@ class CSC:
         picks: Picks = None,
         *,
         threshold: float = 0.1,
-        separation: Time = None,
+        separation: float | None = None,
     ) -> NDArray:
         """Activations as events, for ``mne.Epochs(raw, events, csc.event_id_)``.
 
@@ -414,7 +411,7 @@ class CSC:
         picks: Picks = None,
         *,
         threshold: float = 0.1,
-        separation: Time = None,
+        separation: float | None = None,
     ) -> Any:
         """Activations as annotations from the beginning to the end of each waveform, for a Raw.
 
@@ -428,9 +425,8 @@ class CSC:
         (found,) = self._strongest(inst, picks, threshold, separation)
         rate, date = inst.info["sfreq"], inst.info["meas_date"]
         # With a date MNE counts from that date, without one from the first sample.
-        onsets = (found.samples - self.waveforms_.peaks[found.filters]) / rate + (
-            0 if date is None else inst.first_time
-        )
+        begin = 0 if date is None else inst.first_time
+        onsets = begin + (found.samples - self.waveforms_.peaks[found.filters]) / rate
         lasting = np.full(len(onsets), self.waveforms_.shapes.shape[1] / rate)
         return mne_package().Annotations(onsets, lasting, [self.names[k] for k in found.filters], orig_time=date)
 
@@ -470,25 +466,21 @@ class CSC:
         Raw or Epochs
             `inst` itself.
         """
-        self._check_fitted()
         check_arguments(keep_residual=keep_residual)
-        gone = set(range(len(self.names))) - set(self._chosen(include, "include"))
-        gone |= set() if exclude is None else set(self._chosen(exclude, "exclude"))
-        gone |= set(self._chosen(list(self.exclude), "csc.exclude"))
+        stay = set(self._chosen(include, "include")) - set(self._chosen(list(self.exclude), "csc.exclude"))
+        stay -= set() if exclude is None else set(self._chosen(exclude, "exclude"))
         white, filters = self._whitened(inst, start, stop, reject_by_annotation), self.model_.filters_
         if not inst.preload:
             raise RuntimeError("inst is not loaded, but apply changes it in place: inst.load_data() first")
         codes, values = self.model_.encode(white).codes, []
         for signal, index, value in zip(white, codes.indices, codes.values, strict=True):
-            operator = ConvolutionOperator(
-                filters, Geometry(signal.shape[1:], filters.shape[2:], len(signal), BOUNDARY)
-            )
-            seen = ~np.isnan(signal)
+            geometry, seen = Geometry(signal.shape[1:], filters.shape[2:], len(signal), BOUNDARY), ~np.isnan(signal)
+            operator = ConvolutionOperator(filters, geometry)
             values.append(operator.refit(index, value, np.nan_to_num(signal), seen, _REFIT_STEPS))
         windows = cut(inst, self.sensors_.names, start=start, stop=stop, by_annotation=False)
         data = [windows.read(i) for i in range(len(windows))]
         drawn = self.sensors_.physical(filters)
-        drawn[sorted(set(range(len(filters))) - gone if keep_residual else gone)] = 0
+        drawn[[(k in stay) == keep_residual for k in range(len(filters))]] = 0
         parts = decode(codes.replaced(codes.indices, values), drawn, boundary=BOUNDARY, channels=True)
         if keep_residual:
             windows.write([old - part for old, part in zip(data, parts, strict=True)])

@@ -70,19 +70,19 @@ def sample_range(inst: Instance, start: float | None, stop: float | None) -> tup
         if start is not None or stop is not None:
             raise ValueError("start and stop are for Raw: crop the epochs instead, epochs.copy().crop(...)")
         return 0, len(inst.times)
-    first = 0 if start is None else _sample(inst, start, "start")
-    last = inst.n_times if stop is None else min(_sample(inst, stop, "stop"), inst.n_times)
+    found = [0, inst.n_times]
+    for i, (name, value) in enumerate((("start", start), ("stop", stop))):
+        if value is None:
+            continue
+        if not is_number(value) or value < 0:
+            raise ValueError(f"{name} must be None, a sample (an integer) or seconds (a float), got {shown(value)}")
+        found[i] = int(value) if isinstance(value, Integral) else round(float(value) * inst.info["sfreq"])
+    first, last = found[0], min(found[1], inst.n_times)
     if not 0 <= first < last:
         raise ValueError(
             f"start={start} and stop={stop} hold no samples of a Raw with {inst.n_times}: give start < stop"
         )
     return first, last
-
-
-def _sample(inst: Instance, value: Any, name: str) -> int:
-    if not is_number(value) or value < 0:
-        raise ValueError(f"{name} must be None, a sample (an integer) or seconds (a float), got {shown(value)}")
-    return int(value) if isinstance(value, Integral) else round(float(value) * inst.info["sfreq"])
 
 
 def check_recording(inst: Instance, names: Sequence[str], sfreq: float) -> None:
