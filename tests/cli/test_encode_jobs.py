@@ -198,7 +198,7 @@ def test_the_plan_codes_some_signals_and_writes_nothing(job, interrupted, tmp_pa
 def test_a_limit_of_memory_is_kept_or_refused(job, tmp_path):
     refused = job("--max-memory", "1M")
     assert refused.code == 2
-    assert "--max-memory 1 MB is not enough: coding has taken" in refused.err
+    assert "--max-memory 1.0 MB is not enough: coding has taken" in refused.err
     assert names(tmp_path) == ["model.safetensors"]
     assert "'--max-memory': 'much' is not a size" in job("--max-memory", "much").err
     assert job("--max-memory", "100G").code == 0

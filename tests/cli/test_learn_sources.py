@@ -75,7 +75,7 @@ def test_the_plan_takes_two_steps_and_writes_nothing(learn, tmp_path, mode):
 def test_a_memory_limit_is_kept_or_refused(learn, tmp_path, expected):
     refused = learn("--max-memory", "20M", paths=as_npy(tmp_path))
     assert refused.code == 2
-    assert "--max-memory 20 MB is not enough: step 1 has taken" in refused.err
+    assert "--max-memory 20.0 MB is not enough: step 1 has taken" in refused.err
     assert "--batch" in refused.err
     assert not (tmp_path / "out.safetensors").exists()
     assert "'--max-memory': 'lots' is not a size" in learn("--max-memory", "lots", paths=as_npy(tmp_path)).err

@@ -36,8 +36,8 @@ def _one_line(answer, code=2):
         (["--size", "big"], ["--size", "5,11,21"]),
         (["--size", "0"], ["--size"]),
         (["--size", "3x3x3"], ["filter_size", "2"]),
-        (["--size", "41"], ["image1.png", "36×40", "41×41", "smaller"]),
-        (["--forgetting", "0.5"], ["--forgetting", "at least 1"]),
+        (["--size", "41"], ["36×40", "41×41", "smaller"]),
+        (["--forgetting", "0.5"], ["forgetting", "at least 1"]),
         (["--jobs", "0"], ["--jobs", "-1"]),
         (["--epochs", "0"], ["--epochs"]),
         (["--iterations", "3"], ["--iterations", "--mode batch"]),
@@ -51,24 +51,24 @@ def _one_line(answer, code=2):
     ],
 )
 def test_bad_options_of_learn(learn, options, words):
-    message = _one_line(learn(*options))
+    message = _one_line(learn("-q", *options))
     assert not [word for word in words if word not in message], message
 
 
 def test_bad_inputs_of_learn(learn, images, tmp_path):
-    assert "missing.png" in _one_line(learn(paths=[tmp_path / "missing.png"]))
+    assert "missing.png" in _one_line(learn("-q", paths=[tmp_path / "missing.png"]))
     (tmp_path / "empty").mkdir()
-    assert "holds no files" in _one_line(learn(paths=[tmp_path / "empty"]))
+    assert "holds no files" in _one_line(learn("-q", paths=[tmp_path / "empty"]))
     whole = (images / "image1.png").read_bytes()
     (images / "broken.png").write_bytes(whole[: len(whole) // 2])
-    assert "broken.png" in _one_line(learn())
+    assert "broken.png" in _one_line(learn("-q"))
     (images / "broken.png").unlink()
     Image.new("L", (40, 40), 128).save(images / "grey.png")
-    assert "grey.png is constant" in _one_line(learn())
+    assert "grey.png is constant" in _one_line(learn("-q"))
     (images / "grey.png").unlink()
     np.save(tmp_path / "nan.npy", np.full((20, 20), np.nan))
-    assert "nan.npy holds NaN" in _one_line(learn(paths=[tmp_path / "nan.npy"]))
-    assert "nan.npy" in _one_line(learn("--on-error", "skip", "-q", paths=[tmp_path / "nan.npy"]))
+    assert "nan.npy holds NaN" in _one_line(learn("-q", paths=[tmp_path / "nan.npy"]))
+    assert "nan.npy" in _one_line(learn("-q", "--on-error", "skip", paths=[tmp_path / "nan.npy"]))
 
 
 def test_outputs_are_checked_before_the_work(learn, images, tmp_path, monkeypatch):

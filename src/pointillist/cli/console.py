@@ -155,14 +155,6 @@ def say_left_out(reasons: list[str], where: str, most: int = 20) -> None:
             say(f"  and {more} more, which the {where} file lists")
 
 
-def in_bytes(amount: float) -> str:
-    """A number of bytes as ``1.8 GB``, in decimal units."""
-    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if amount >= unit:
-            return f"{amount / unit:.3g} {name}"
-    return f"{amount:.0f} bytes"
-
-
 def duration(seconds: float) -> str:
     """Seconds as ``50 s``, ``12 min``, ``3.5 h`` or ``2.1 days``."""
     for unit, name in ((86400.0, "days"), (3600.0, "h"), (60.0, "min")):
@@ -173,10 +165,12 @@ def duration(seconds: float) -> str:
 
 def say_plan(what: str, seconds: float, taken: str, memory: float, more: str = "") -> None:
     """Print what a run will need, in seconds and bytes, judged by what was `taken` for its first steps."""
+    from rich.filesize import decimal
+
     say(
         what,
         f"time: about {duration(seconds)}; the first {taken}",
-        f"memory: {in_bytes(memory)} at its peak{more}",
+        f"memory: {decimal(int(memory))} at its peak{more}",
         "nothing was written",
     )
 
@@ -191,11 +185,13 @@ def warn_of_others(output: Path, before: object, made: str) -> None:
 
 def check_memory(limit: int, work: str, advice: str) -> None:
     """Raise where `work` has taken more than so many bytes."""
+    from rich.filesize import decimal
+
     from pointillist.system import memory_peak
 
     if memory_peak() > limit:
-        taken = in_bytes(memory_peak())
-        raise ValueError(f"--max-memory {in_bytes(limit)} is not enough: {work} has taken {taken}; {advice}")
+        taken = decimal(memory_peak())
+        raise ValueError(f"--max-memory {decimal(limit)} is not enough: {work} has taken {taken}; {advice}")
 
 
 def check_outputs(named: dict[str, Path | None]) -> None:

@@ -29,7 +29,6 @@ from pointillist.cli.console import (
     check_memory,
     check_outputs,
     count,
-    in_bytes,
     is_interruption,
     leaving,
     number,
@@ -437,6 +436,8 @@ def _decibels(signal: NDArray, residual: NDArray) -> float | None:
 
 def _show_plan(run: CodedRun, ahead: int) -> None:
     """Code some signals and say what the rest will need: by what these took, reading counted, and compiling not."""
+    from rich.filesize import decimal
+
     from pointillist.kernels.compiling import working_time
     from pointillist.system import memory_peak
 
@@ -451,7 +452,7 @@ def _show_plan(run: CodedRun, ahead: int) -> None:
         seconds * scale,
         f"{count(taken, 'signal')} took {seconds:.2g} s",
         memory_peak() + codes,
-        f", of which {in_bytes(codes)} for the codes",
+        f", of which {decimal(int(codes))} for the codes",
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from math import ceil, inf
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -48,7 +48,6 @@ from pointillist.cli.options import (
     Solver,
     Verbose,
     checked,
-    number_that,
     positive,
     size_of,
 )
@@ -85,11 +84,6 @@ def _sampled(value: str) -> Any:
         raise ValueError(f"{value}: {error}; 0.1 solves for a tenth of the codes in every step") from None
 
 
-_forgetting = number_that(
-    lambda value: 1 <= value < inf, "must be at least 1; 1 averages over all signals, 2 forgets faster"
-)
-
-
 def _sides(size: Any, axes: int) -> Any:
     """A size in so many dimensions; one that says its sides stays as it is, of several each is changed."""
     if isinstance(size, list):
@@ -124,9 +118,7 @@ def learn(
     ] = None,
     iterations: Annotated[int | None, Amount(help="batch: iterations over all signals.", show_default="12")] = None,
     batch: Annotated[int | None, Amount(help="online: signals in a step.", show_default="1")] = None,
-    forgetting: Annotated[
-        float | None, Option(callback=_forgetting, metavar="NUMBER", help="online: 1 or more.", show_default="4")
-    ] = None,
+    forgetting: Annotated[float | None, Option(metavar="NUMBER", help="online: 1 or more.", show_default="4")] = None,
     seed: Seed = 0,
     solver: Solver = None,
     boundary: Annotated[
@@ -266,7 +258,6 @@ def learn(
         steps = passes * ceil(len(source) / model.batch_size)
         how = {"on_error": wanted.on_error}
         how |= {} if plan else {"checkpoint": checkpoint, "resume": resume}
-        _look_through(source, wanted, box)
     else:
         steps = model.max_iter
     held_out = None if others is None else _read_all(others, wanted, box)[0]
@@ -403,16 +394,6 @@ def _read_all(source: Source, wanted: Wanted, box: Sequence[int]) -> tuple[list[
     if not signals:
         raise ValueError(f"none of the {len(source)} signals can be used; the first: {next(iter(stream.skipped))}")
     return signals, dict(stream.skipped)
-
-
-def _look_through(source: Any, wanted: Wanted, box: Sequence[int]) -> None:
-    """Find what cannot be used before the work begins, where that is to stop it, as long as signals can be kept."""
-    from pointillist.data.sources import Stream
-
-    if wanted.on_error == "raise" and wanted.crops is None:
-        for (signal,) in Stream(source, shuffle=False, least=lambda signal: box):
-            if source.cache.held + signal.nbytes > source.cache.limit:
-                break
 
 
 def _examples(wanted: Wanted, source: Source, most: int, box: Sequence[int], *, held_out: bool) -> list[Example]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pointillist.arrays import LARGE, is_mapped, scratch
 from pointillist.data.damage import OnError
 from pointillist.data.normalise import contrast_normalise
-from pointillist.data.paths import TABLE_SUFFIXES, Found, PathLike, find_files
+from pointillist.data.paths import Found, PathLike, find_files
 from pointillist.data.sources import SIGNAL_SUFFIXES, CropSource, KeptSource, NormalisedSource, Source, open_source
 from pointillist.data.sources.base import DEFAULT_CACHE, StoredSource
 from pointillist.errors import UnreadableFileError, UnusableSignalError
@@ -214,11 +214,8 @@ def reader_for(model: Any, file: Path, paths: Sequence[Path], layout: str | None
 
 def file_stem(name: str, taken: set[str]) -> str:
     """The name of a signal's file, which `taken` takes up: of ``r.npy[3]`` r-3, of the column ``r.csv::left`` r-left."""
-    file, _, entry = name.partition("[")
-    path, _, column = name.partition("::")
-    if Path(path).suffix.lower() in TABLE_SUFFIXES:
-        file, entry = path, re.sub(r"[^\w.-]+", "_", column)
-    stem = Path(file).stem + (f"-{entry.rstrip(']')}" if entry else "")
+    file, *inside = re.split(r"::|\[", name, maxsplit=1)
+    stem = "-".join([Path(file).stem, *(re.sub(r"[^\w.-]+", "_", one.rstrip("]")) for one in inside)])
     unique, number = stem, 2
     while unique in taken:
         unique, number = f"{stem}-{number}", number + 1
