@@ -51,10 +51,10 @@ def test_a_gap_and_an_object_are_used_as_they_are():
 @pytest.mark.parametrize(
     ("solver", "learning", "message"),
     [
-        (pt.solvers.CoordinateDescent(), 0.1, "learning=0.1 is for named solvers"),
-        (pt.solvers.CoordinateDescent(), pt.Ridge(), "is for named solvers"),
-        ("admm", pt.Ridge(), 'Ridge is for solver="cd"'),
-        ("fft", pt.Ridge(), 'Ridge is for solver="cd"'),
+        (pt.solvers.CoordinateDescent(), 0.1, "learning=0.1 is not for solver=CoordinateDescent"),
+        (pt.solvers.CoordinateDescent(), pt.Ridge(), "a Ridge is for"),
+        ("admm", pt.Ridge(), 'a Ridge is for "cd"'),
+        ("fft", pt.Ridge(), 'a Ridge is for "cd"'),
         ("cd", "ridge", "learning must be None, a Ridge or a relative duality gap"),
         ("cd", True, "learning must be None"),
         ("cd", -0.1, "learning must be None"),

@@ -511,5 +511,5 @@ def _compile() -> None:
         state = step.start(batch, 0)
         result = pt.encode(batch.signals[0], state.filters[:, 0], 1e6)  # scans, and nothing to sweep over
         codes = pt.SparseCodes([np.arange(2)], [np.ones(2, np.float32)], [(3 * FILTER_SIZE,) * 2], 8)
-        step.learn(state, batch, replace(result, codes=codes), np.ones(1), 0.0)
+        step.learn(state, batch, replace(result, codes=codes), 0.0)
         end_compiling()

@@ -165,8 +165,6 @@ def replace_filters(
     Candidates are drawn at random positions; those with the most energy win, each used once. Where filters have a rank,
     `spread_patches` chooses.
     """
-    if len(unused) == 0:
-        return filters
     if constraints.rank is None:
         candidates = draw_patches(residuals, filters.shape[2:], 10 * len(unused), rng)
         energies = np.sum(candidates.reshape(len(candidates), -1) ** 2, axis=1)

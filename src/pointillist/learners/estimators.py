@@ -12,7 +12,6 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass, replace
 from inspect import signature
-from itertools import pairwise
 from math import prod
 from typing import Any, ClassVar, Self
 
@@ -24,9 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pointillist.codes import SparseCodes, regions_along
 from pointillist.data.damage import OnError, note_skipped, nothing_usable
-from pointillist.data.sources import (
-    Source,
-)
+from pointillist.data.sources import Source
 from pointillist.dictionary.constraints import filter_shapes, split_channels
 from pointillist.dictionary.robust import Robust
 from pointillist.dictionary.update import FilterUpdate
@@ -54,7 +51,6 @@ from pointillist.storage import load_model, save_model
 from pointillist.validation import Batch, Signals, as_arrays, as_path, check_arguments
 
 log = logging.getLogger(__name__)
-
 
 Callback = Callable[[dict[str, Any]], bool | None]
 
@@ -127,13 +123,11 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator, metaclass=_Listed):
         for owner, changes in nested.items():
             if owner not in self.get_params(deep=False):
                 raise ValueError(f"{type(self).__name__} has no parameter {owner!r}")
-            settings, has = self._settings(owner), f"{owner}={getattr(self, owner)!r} has no fields"
-            known: list[str] = []
-            if settings is not None:
-                known = [one.name for one in fields(settings)]
-                has = f"{type(settings).__name__} has {', '.join(known)}"
+            settings = self._settings(owner)
+            known = [] if settings is None else [one.name for one in fields(settings)]
             for own in changes.keys() - set(known):
-                raise ValueError(f"{owner}__{own} does not exist: {has}")
+                named = f"{owner}={getattr(self, owner)!r}" if settings is None else type(settings).__name__
+                raise ValueError(f"{owner}__{own} does not exist: {named} has {', '.join(known) or 'no fields'}")
             setattr(self, owner, replace(settings, **changes))  # all at once, because some exclude each other
         return self
 
@@ -297,41 +291,32 @@ def training_step(learner: BatchCSC | OnlineCSC, *, shared: bool = False) -> Ste
         check_arguments(max_iter=learner.max_iter)
         if update.forgetting is not None:
             raise ValueError("update has forgetting, which is for OnlineCSC: BatchCSC starts every iteration afresh")
+        # As long as the ridge of BatchCSC lasts, filters gain most on new signals: it fades over the whole run.
+        half_life, forgetting = 0.5 * learner.max_iter, 1.0
     else:
         check_arguments(batch_size=learner.batch_size, n_epochs=learner.n_epochs)
+        half_life, forgetting = TUNING.half_life, TUNING.forgetting if update.forgetting is None else update.forgetting
     given = {one.name: getattr(learner, one.name) for one in fields(Step) if hasattr(learner, one.name)}
-    return Step(
-        **given
-        | {
-            "update": update,
-            # As long as the ridge of BatchCSC lasts, filters gain most on new signals: it fades over the whole run.
-            "half_life": 0.5 * learner.max_iter if isinstance(learner, BatchCSC) else TUNING.half_life,
-            "n_jobs": effective_jobs(learner.n_jobs),
-            "home": "cpu" if shared or update.statistics == "dense" else learner.device,
-        }
-    )
+    home = "cpu" if shared or update.statistics == "dense" else learner.device
+    own = {"update": update, "half_life": half_life, "forgetting": forgetting, "home": home}
+    return Step(**given | own | {"n_jobs": effective_jobs(learner.n_jobs)})
 
 
-def _warm(step: Step, filters: NDArray | None) -> Step:
-    """The same step, beginning with `filters` that were learned before, if any."""
-    if filters is None:
-        return step
-    shapes = filter_shapes(step.n_filters, step.filter_size, filters.ndim - 1 - step.channels)
-    same = (len(shapes.sizes), *shapes.box) == (len(filters), *filters.shape[1 + step.channels :])
-    # Sorted by use, the learned filters are no longer in the order of several penalties or sizes.
-    if not same or np.ndim(step.penalty) or isinstance(step.filter_size, list):
-        raise ValueError(
-            f"warm_start needs as many filters of one size as were learned before, {len(filters)} of "
-            f"{sizes(filters.shape[1 + step.channels :])}, and one penalty for all of them, got n_filters={step.n_filters} "
-            f"and filter_size={step.filter_size}"
-        )
-    return replace(step, update=replace(step.update, init=filters))
-
-
-def _held_out(step: Step, validation: Signals) -> Batch:
-    """Signals that are held out, checked; errors say that it is about these."""
+def _prepared(step: Step, before: NDArray | None, validation: Signals | None) -> tuple[Step, Batch | None]:
+    """The same step, beginning with filters that were learned `before`, if any; and signals that are held out, checked."""
+    if before is not None:
+        size = before.shape[1 + step.channels :]
+        shapes = filter_shapes(step.n_filters, step.filter_size, len(size))
+        # Sorted by use, the learned filters are no longer in the order of several penalties or sizes.
+        several = bool(np.ndim(step.penalty)) or isinstance(step.filter_size, list)
+        if several or (len(shapes.sizes), shapes.box) != (len(before), size):
+            raise ValueError(
+                f"warm_start needs as many filters of one size as were learned before, {len(before)} of {sizes(size)}, and "
+                f"one penalty for all of them, got n_filters={step.n_filters} and filter_size={step.filter_size}"
+            )
+        step = replace(step, update=replace(step.update, init=before))
     try:
-        return step.check(validation)
+        return step, None if validation is None else step.check(validation)
     except (ValueError, TypeError) as error:
         raise type(error)(f"validation cannot be coded: {error}") from error
 
@@ -471,7 +456,7 @@ class BatchCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are n
         check_arguments(
             min_change=min_change, callbacks=callbacks, verbose=verbose, warm_start=warm_start, on_error=on_error
         )
-        step = _warm(step, getattr(self, "filters_", None)) if warm_start else step
+        step, held_out = _prepared(step, getattr(self, "filters_", None) if warm_start else None, validation)
         given = step.check(X, weights, skip=on_error == "skip").numbered()
         if not len(given):
             raise nothing_usable(given.skipped)
@@ -479,7 +464,6 @@ class BatchCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are n
         note_skipped(self.skipped_, given.skipped)
         self._note_features(X, given)
         batch = placed(given, step.resident)
-        held_out = None if validation is None else _held_out(step, validation)
         state = step.start(batch, seed_from(self.random_state))
         codes: SparseCodes | None = None
         for _ in range(self.max_iter):
@@ -488,23 +472,17 @@ class BatchCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are n
             state.windows = WindowRecord.empty(state.filters.ndim - 2)
             result = step.encode(state, batch, codes)
             codes = result.codes
-            info = step.learn(state, batch, result, np.ones(len(batch)), begin)
+            info = step.learn(state, batch, result, begin)
             if held_out is not None:
                 info["validation_objective"] = step.objective(state, held_out)
-            if self._record(state, info, callbacks, verbose) or _settled(state.history, min_change):
+            recent = np.array([one["objective"] for one in state.history[-2:]] + [info["objective"]])
+            settled = len(recent) == 3 and bool(np.all(np.abs(np.diff(recent)) < min_change * np.abs(recent[:-1])))
+            if self._record(state, info, callbacks, verbose) or settled:
                 break
         _say(state.history[-1], verbose, last=True)
         state.sort_by_use()
         publish(self, state)
         return self
-
-
-def _settled(history: Sequence[dict[str, Any]], min_change: float) -> bool:
-    """True if the objective changed by less than a fraction twice in a row."""
-    recent = [info["objective"] for info in history[-3:]]
-    if min_change <= 0 or len(recent) < 3:
-        return False
-    return all(abs(b - a) < min_change * abs(a) for a, b in pairwise(recent))
 
 
 @dataclass(eq=False, repr=False)
@@ -653,8 +631,8 @@ class OnlineCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are 
         """
         step = training_step(self, shared=cluster is not None)
         check_arguments(
-            shuffle=shuffle, prefetch=prefetch, callbacks=callbacks, resume=resume, validation_every=validation_every,
-            verbose=verbose, warm_start=warm_start,
+            shuffle=shuffle, prefetch=prefetch, on_error=on_error, callbacks=callbacks, resume=resume,
+            validation_every=validation_every, verbose=verbose, warm_start=warm_start,
         )  # fmt: skip
         if checkpoint is not None and not isinstance(checkpoint, Checkpoints):
             raise TypeError(f"checkpoint must be None or Checkpoints, got {type(checkpoint).__name__}")
@@ -664,8 +642,7 @@ class OnlineCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are 
             raise ValueError("validation_every needs validation: give the signals that are held out")
         if resume and warm_start:
             raise ValueError("warm_start begins a new run and resume goes on with another: leave one of them out")
-        step = _warm(step, getattr(self, "filters_", None)) if warm_start else step
-        held_out = None if validation is None else _held_out(step, validation)
+        step, held_out = _prepared(step, getattr(self, "filters_", None) if warm_start else None, validation)
         stored = None if checkpoint is None else checkpoint.begin(resume=resume)
         seed = seed_from(self.random_state) if stored is None else stored.metadata["seed"]
         feed = Feed(
@@ -684,7 +661,7 @@ class OnlineCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are 
         stop = False
         with closing(self._coded(step, feed, cluster, keep_place=keeper is not None)) as coded:
             for begin, batch, result in coded:
-                info = step.learn(state, batch, result, signal_counts(self.update, state.n_seen, len(batch)), begin)
+                info = step.learn(state, batch, result, begin)
                 if held_out is not None and state.step % validation_every == 0:
                     info["validation_objective"] = step.objective(state, held_out)
                 stop = self._record(state, info, callbacks, verbose)
@@ -721,8 +698,7 @@ class OnlineCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are 
             self.state_ = step.start(batch, seed_from(self.random_state))
             self._note_features(X, batch)
         state, begin = self.state_, working_time()
-        result, counts = step.encode(state, batch), signal_counts(self.update, state.n_seen, len(batch))
-        self._record(state, step.learn(state, batch, result, counts, begin))
+        self._record(state, step.learn(state, batch, step.encode(state, batch), begin))
         return self
 
     def _coded(
@@ -737,12 +713,6 @@ class OnlineCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are 
         for batch in feed if keep_place or step.resident is None else prefetch(feed, step.resident):
             begin = working_time()
             yield begin, batch, step.encode(self.state_, batch)
-
-
-def signal_counts(update: FilterUpdate | None, seen: int, count: int) -> NDArray:
-    """Counts of the next signals in the statistics: i^γ − (i−1)^γ for signal i, γ being the forgetting."""
-    forgetting = TUNING.forgetting if update is None or update.forgetting is None else update.forgetting
-    return np.diff(np.arange(seen, seen + count + 1, dtype=np.float64) ** forgetting)
 
 
 _CLASSES: dict[str, type[BatchCSC] | type[OnlineCSC]] = {"BatchCSC": BatchCSC, "OnlineCSC": OnlineCSC}

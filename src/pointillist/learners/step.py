@@ -221,6 +221,8 @@ class Step:
     update : FilterUpdate
     half_life : float
         Steps after which half of the ridge is left, where `learning` does not say.
+    forgetting : float
+        γ: signal i counts i^γ − (i−1)^γ in the statistics.
     n_jobs : int
         Threads.
     home : str
@@ -241,6 +243,7 @@ class Step:
     update: FilterUpdate
     tol: float | None
     half_life: float
+    forgetting: float
     n_jobs: int
     device: str
     home: str
@@ -253,13 +256,10 @@ class Step:
         as_draws(self.sampling)
         make_solver(self.solver, tol=self.tol)
         learning, named = self.learning, isinstance(self.solver, str)
-        if learning is not None and not named:
+        if learning is not None and (not named or (isinstance(learning, Ridge) and self.solver != "cd")):
             raise ValueError(
-                f"learning={learning!r} is for named solvers: leave it out, and give {self.solver!r} its own settings"
-            )
-        if isinstance(learning, Ridge) and self.solver != "cd":
-            raise ValueError(
-                f'Ridge is for solver="cd", got solver={self.solver!r}: leave learning out, or give a duality gap'
+                f'learning={learning!r} is not for solver={self.solver!r}: a Ridge is for "cd", a duality gap for all named '
+                "solvers, and a solver object has settings of its own"
             )
         if not isinstance(learning, Ridge | None) and not (is_number(learning) and learning >= 0):
             raise ValueError(f"learning must be None, a Ridge or a relative duality gap such as 0.1, got {learning!r}")
@@ -369,7 +369,7 @@ class Step:
             **more,
         )
 
-    def learn(self, state: LearnerState, batch: Batch, result: Result, counts: NDArray, begin: float) -> dict[str, Any]:
+    def learn(self, state: LearnerState, batch: Batch, result: Result, begin: float) -> dict[str, Any]:
         """Add the codes of a batch to the statistics, update the filters in `state`, and return the step's record.
 
         Parameters
@@ -379,8 +379,6 @@ class Step:
         batch : Batch
         result : Result
             Its codes for the filters of `state`.
-        counts : (n_signals,) array
-            How much each signal counts in the statistics.
         begin : float
             When the step began, by `working_time`, which stands still while kernels are compiled.
         """
@@ -388,6 +386,7 @@ class Step:
             state.statistics = self.empty(state.filters.shape, state.statistics.arrays())
         coded = CodedBatch(batch.signals, batch.weights, result.codes, result.residuals, self.boundary)
         judged, replaced = {}, 0
+        counts = np.diff(np.arange(state.n_seen, state.n_seen + len(batch) + 1, dtype=np.float64) ** self.forgetting)
         if self.robust is not None:
             numbers = range(state.n_seen, state.n_seen + len(batch)) if batch.numbers is None else batch.numbers
             coded, counts, judged["outliers"] = self._without_outliers(self.robust, state, coded, numbers, counts)
@@ -483,11 +482,10 @@ class Feed:
         on_error: OnError,
         **settings: Any,
     ) -> None:
-        check_arguments(on_error=on_error)
-        self._step, self.whole, skip = step, None, on_error == "skip"
+        self._step, self.whole = step, None
         arrays = hasattr(X, "__array__") or hasattr(X, "__cuda_array_interface__") or scipy.sparse.issparse(X)
         if arrays or isinstance(X, Sequence):
-            self.whole = step.check(X, weights, skip=skip).numbered()
+            self.whole = step.check(X, weights, skip=on_error == "skip").numbered()
             if not len(self.whole):
                 raise nothing_usable(self.whole.skipped)
             source: Any = ArraySource(self.whole.signals)
