@@ -323,8 +323,8 @@ def test_orthonormal_columns_keep_their_signs():
 @pytest.mark.parametrize(
     ("filters", "rank", "message"),
     [
-        (np.ones((2, 5)), 1, r"filters must be an array \(n_filters, channels, \*size\)"),
-        (np.full((2, 3, 5), np.nan), 1, "filters hold NaN"),
+        (np.ones((2, 5)), 1, r"filters must be a real array \(n_filters, channels, \*size\)"),
+        (np.full((2, 3, 5), np.nan), 1, "filters must be finite"),
         (np.ones((2, 3, 5)), 4, "rank=4 is more than filters of 3 channels with 5 samples can have: give at most 3"),
         (np.ones((2, 3, 5)), 0, "rank must be"),
         (np.ones((2, 3, 5)), None, "rank must be a positive integer"),

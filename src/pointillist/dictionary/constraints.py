@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.validation import as_numbers, check_arguments, is_integer
+from pointillist.validation import as_filters, check_arguments, is_integer
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,11 +187,7 @@ def split_channels(filters: ArrayLike, rank: int = 1) -> tuple[NDArray, NDArray]
     >>> patterns.round(6).tolist(), shapes.round(6).tolist()
     ([[[-0.6, 0.8]]], [[[-0.5, 1.0, -0.5]]])
     """
-    given = as_numbers(filters, "filters")
-    if given.ndim < 3 or given.size == 0:
-        raise ValueError(f"filters must be an array (n_filters, channels, *size), got shape {given.shape}")
-    if not np.all(np.isfinite(given)):
-        raise ValueError("filters hold NaN or infinity")
+    given = as_filters(filters, channels=True)
     if rank is None:
         raise ValueError("rank must be a positive integer, got None")
     check_arguments(rank=rank)
@@ -201,9 +197,8 @@ def split_channels(filters: ArrayLike, rank: int = 1) -> tuple[NDArray, NDArray]
     patterns, shapes = _leading(matrices, rank)
     at = np.argmax(np.abs(shapes), axis=2)[..., None]
     signs = np.where(np.take_along_axis(shapes, at, axis=2) < 0, -1.0, 1.0)
-    dtype = np.result_type(np.float32, given.dtype)
-    split = (signs * np.swapaxes(patterns, 1, 2)).astype(dtype)
-    return split, (signs * shapes).reshape(n_filters, rank, *size).astype(dtype)
+    split = (signs * np.swapaxes(patterns, 1, 2)).astype(given.dtype)
+    return split, (signs * shapes).reshape(n_filters, rank, *size).astype(given.dtype)
 
 
 def check_rank(rank: int, channels: int, samples: int) -> None:

@@ -181,7 +181,7 @@ def without_outliers(
         The samples that each filter may use.
     """
     members = [i for i, cells in enumerate(counted) if cells.any()]
-    some = batch if len(members) == len(batch) else batch.take(members)
+    some = batch.take(members)
     kept = [counted[i] for i in members]
     if all(cells.all() for cells in kept):
         return some

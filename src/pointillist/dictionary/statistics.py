@@ -70,7 +70,9 @@ class CodedBatch:
         return len(self.signals)
 
     def take(self, members: Sequence[int]) -> CodedBatch:
-        """Some of the signals."""
+        """Some of the signals; the batch itself where these are all."""
+        if len(members) == len(self):
+            return self
         weights = None if self.weights is None else [self.weights[i] for i in members]
         residuals = [self.residuals[i] for i in members]
         return CodedBatch([self.signals[i] for i in members], weights, self.codes[members], residuals, self.boundary)
@@ -194,7 +196,7 @@ class ToeplitzStatistics(Statistics):
         # Signals of one shape that follow each other are taken together, so that the order of the sums is theirs.
         for _, run in groupby(range(len(batch)), lambda i: batch.signals[i].shape):
             members = list(run)
-            some = batch if len(members) == len(batch) else batch.take(members)
+            some = batch.take(members)
             operator = ConvolutionOperator(filters, some.geometry(filters))
             weights = [self._add_imputed(operator, some, i, float(counts[n])) for i, n in enumerate(members)]
             add_pairs(
@@ -445,7 +447,7 @@ class DeviceStatistics(Statistics):
     ) -> Iterator[tuple[list[int], CodedBatch, CodeLists, tuple[int, ...]]]:
         """Yield the signals of each shape with their codes laid out, and where they lie on the padded grid."""
         for members in group_by_shape(batch.signals):
-            some = batch if len(members) == len(batch) else batch.take(members)
+            some = batch.take(members)
             geometry, codes = some.geometry(filters), some.codes
             around = geometry.boundary == "circular"
             lists = self._sums.lay_out(as_volume(geometry.grid), codes.indices, codes.values, around=around)

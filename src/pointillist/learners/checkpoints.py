@@ -43,7 +43,7 @@ from pointillist.storage.schema import (
     whole,
 )
 from pointillist.storage.schema import number as finite_number
-from pointillist.validation import as_path, check_arguments, is_integer
+from pointillist.validation import as_path, check_arguments
 
 log = logging.getLogger(__name__)
 
@@ -317,12 +317,10 @@ class Checkpoints:
 
 def parse_every(every: int | str, counted: str = "steps") -> tuple[int | None, float | None]:
     """Steps, or what else is `counted`, or seconds between two checkpoints."""
-    if is_integer(every) and every >= 1:
-        return int(every), None
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", every.strip()) if isinstance(every, str) else None
-    if found is None or float(found[1]) <= 0 or (not found[2] and "." in found[1]):
+    found = re.fullmatch(r"(\d+)|(\d+(?:\.\d+)?)\s*([smh])", str(every).strip())
+    if found is None or float(found[1] or found[2]) == 0:
         raise ValueError(f'every must be a number of {counted} or a time such as "60s", "5m" or "2h", got {every!r}')
-    return (None, float(found[1]) * _UNITS[found[2]]) if found[2] else (int(found[1]), None)
+    return (int(found[1]), None) if found[1] else (None, float(found[2]) * _UNITS[found[3]])
 
 
 class Keeper:
