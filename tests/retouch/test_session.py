@@ -232,7 +232,7 @@ def test_a_blur_that_does_not_fit_is_said_and_can_be_forced(recwarn):
 
 
 @pytest.mark.parametrize(
-    ("blur", "settings"), [("gaussian", {"width": 2.35}), ("motion", {"length": 12.3, "angle": 178.0})]
+    ("blur", "settings"), [("gaussian", {"width": 2.35}), ("motion", {"length": 12.34, "angle": 178.04})]
 )
 def test_estimates_become_settings(session, photograph, monkeypatch, blur, settings):
     shape = {"sigma": 2.346, "length": None, "angle": None}

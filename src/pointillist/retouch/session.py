@@ -4,6 +4,7 @@ The server calls a session from several threads; whatever they share is read and
 """
 
 import logging
+import re
 import shutil
 import tempfile
 import threading
@@ -134,9 +135,9 @@ class Shown:
 
     def describe(self) -> dict[str, Any]:
         """Facts of the photograph for the page."""
-        height, width = self.photograph.shape
-        facts = {"name": self.name, "version": self.version, "task": self.task, "width": width, "height": height}
-        return {**facts, "notes": list(self.photograph.notes)}
+        (height, width), notes = self.photograph.shape, list(self.photograph.notes)
+        facts = {"name": self.name, "version": self.version, "task": self.task, "notes": notes}
+        return {**facts, "width": width, "height": height}
 
 
 class Session:
@@ -169,10 +170,8 @@ class Session:
         """A place to write a file of that name to, without what a file system would not take; a folder for each."""
         folder = self.folder / f"file-{next(self._numbers)}"
         folder.mkdir()
-        last = name.replace("\\", "/").rsplit("/", 1)[-1]
-        kept = "".join(letter for letter in last if letter.isprintable() and letter not in '<>:"|?*').strip(" .")
-        stem, dot, suffix = kept.rpartition(".")
-        return folder / (f"{stem[:100]}{dot}{suffix[:10]}" if stem else kept[:100] or "photograph")
+        kept = Path(re.sub(r'[<>:"|?*]|[^ \S]|[\0-\x1f\x7f]', "", name.replace("\\", "/").rsplit("/")[-1]).strip(" ."))
+        return folder / (kept.stem[:100] + kept.suffix[:10] or "photograph")
 
     def open(self, path: Path) -> None:
         """Take a photograph from a file in place of the one before, and look for marks on it."""
@@ -225,9 +224,10 @@ class Session:
     def describe(self) -> dict[str, Any]:
         """The state of everything, for a browser that opens or opens again."""
         with self._lock:
-            parts = {"picture": self._picture, "result": self._result, "job": self.job}
             return {
-                **{name: None if one is None else one.describe() for name, one in parts.items()},
+                "picture": self._picture and self._picture.describe(),
+                "result": self._result and self._result.describe(),
+                "job": self.job and self.job.describe(),
                 "found": {str(number): int(np.count_nonzero(mask)) for number, mask in self._found.items()},
                 "marks": self._marks,
                 "estimate": self._estimate,
@@ -255,9 +255,7 @@ class Session:
                     "No blur of this kind was found: the photograph seems to be sharp, or blurred in another way."
                 )
             settings = {"width": found.sigma, "length": found.length, "angle": found.angle}
-            return {
-                name: round(value, 2 if name == "width" else 1) for name, value in settings.items() if value is not None
-            }
+            return {name: round(value, 2) for name, value in settings.items() if value is not None}
 
         def keep(found: dict[str, float]) -> None:
             self._estimate = found

@@ -94,11 +94,13 @@ def read_photograph(path: str | os.PathLike[str]) -> Photograph:
     path = as_path(path)
     suffix = path.suffix.lower()
     if suffix == ".npy":
-        array = _load_array(path)
-        bits = array.dtype == np.bool_
-        samples = np.array(array, np.uint8) * np.uint8(255) if bits else np.array(array, array.dtype.newbyteorder("="))
-        pixels, alpha, _ = tiff.split(samples)
-        return Photograph(pixels, alpha, Metadata(format="NPY"))
+        array = map_npy(path)
+        with damage_named(f"{path} as an image"):
+            samples = array * np.uint8(255) if array.dtype == np.bool_ else array.astype(array.dtype.newbyteorder("="))
+            if samples.ndim == 3 and samples.shape[-1] > 4:
+                raise ValueError(f"it has shape {array.shape}: one picture has (height, width) or (height, width, 3)")
+            pixels, alpha, _ = tiff.split(samples)
+            return Photograph(pixels, alpha, Metadata(format="NPY"))
     with _opened(path) as stream:
         if suffix in RAW_SUFFIXES:
             return _read_raw(path, stream)
@@ -110,7 +112,7 @@ def photograph_size(path: str | os.PathLike[str]) -> tuple[int, int]:
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix == ".npy":
-        height, width, *_ = _load_array(path).shape
+        height, width, *_ = *map_npy(path).shape, 1
         return height, width
     with _opened(path) as stream:
         if suffix in RAW_SUFFIXES:
@@ -149,20 +151,6 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
             ) from None
 
 
-def _load_array(path: Path) -> NDArray[Any]:
-    """A mapped array that can be a photograph."""
-    array: NDArray[Any] = map_npy(path)
-    if array.dtype.newbyteorder("=") not in (np.bool_, np.uint8, np.uint16, np.float32, np.float64):
-        raise UnreadableFileError(
-            f"{path} holds {array.dtype} of shape {array.shape}: save uint8, uint16 or float pixels"
-        )
-    if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[-1] > 4):
-        raise UnreadableFileError(
-            f"{path} has shape {array.shape}: one picture has (height, width) or (height, width, 3)"
-        )
-    return array
-
-
 def _read_image(stream: BinaryIO) -> Photograph:
     if _head(stream)[:4] in tiff.MAGIC:
         photograph = tiff.read(stream)
@@ -186,7 +174,9 @@ def _read_image(stream: BinaryIO) -> Photograph:
         frames = getattr(image, "n_frames", 1)
         notes = (f"only the first of its {frames} frames is read",) if frames > 1 else ()
         if image.format == "PNG" and data[24] == 16:
-            samples, alpha, converted = tiff.split(_decode_deep_png(data))
+            import imagecodecs  # large, and only for such files and for writing
+
+            samples, alpha, converted = tiff.split(np.asarray(imagecodecs.png_decode(data)))
         else:
             image.load()
             samples, alpha, converted = _samples(image)
@@ -406,19 +396,6 @@ def _png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         length, name = struct.unpack_from(">I4s", data, at)
         yield name, b"" if name == b"IDAT" else data[at + 8 : at + 8 + length]
         at += 12 + length
-
-
-def _decode_deep_png(data: bytes) -> NDArray[np.uint16]:  # (height, width[, channels])
-    """Samples of a PNG file of 16 bits, with an alpha channel where one colour is declared transparent."""
-    import imagecodecs  # large, and only for files of 16 bits and for writing
-
-    samples = np.asarray(imagecodecs.png_decode(data))
-    key = dict(_png_chunks(data)).get(b"tRNS", b"")
-    planes = np.atleast_3d(samples)
-    if len(key) != 2 * planes.shape[-1]:
-        return samples
-    seen = np.any(planes != np.frombuffer(key, ">u2"), axis=-1)
-    return np.dstack([planes, seen * np.uint16(65535)])
 
 
 def _encode_png(samples: NDArray[Any], metadata: Metadata) -> bytes:
