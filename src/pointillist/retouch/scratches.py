@@ -144,52 +144,42 @@ def load_network() -> dict[str, Layer]:
 def lines_in(values: Floats, polarity: str = "both", sensitivity: float = 0.5) -> Mask:
     """Lines of one flat colour in (height, width, channels) values from 0 to 1."""
     found = np.zeros(values.shape[:2], bool)
-    reach = TUNING.reach * 4 ** (0.5 - sensitivity)
-    for name, sign in (("bright", 1), ("dark", -1)):
+    for name, sign in (("bright", 1), ("dark", -1)) if values.size else ():
         if polarity in ("both", name):
             planes = [sign * channel for channel in np.moveaxis(values, -1, 0)]
             between = np.any([_between(plane) | _between(plane.T).T for plane in planes], axis=0)
-            found |= _slender(values, between, reach)
+            found |= _slender(values, between, TUNING.reach * 4 ** (0.5 - sensitivity))
     return found
 
 
 def _between(plane: Floats) -> Mask:
     """Pixels of a plane that lie, in their row, between a jump up and a jump down at most so many pixels behind it."""
-    steps = np.diff(plane, axis=1)
-    up, down = (np.pad(jump, ((0, 0), (1, 1))) for jump in (steps > TUNING.jump, steps < -TUNING.jump))
-    uneven = np.pad(np.abs(steps) > 0.025, ((0, 0), (1, 1)))
-    columns = np.arange(plane.shape[1])
-    widest = 12  # pixels between two jumps of a line
-
-    def latest(event: Mask, never: int) -> NDArray:
-        return np.maximum.accumulate(np.where(event[:, :-1], columns, never), axis=1)
-
-    def next_(event: Mask, never: int) -> NDArray:
-        return np.minimum.accumulate(np.where(event[:, 1:], columns, never)[:, ::-1], axis=1)[:, ::-1]
-
-    begun, ended = latest(up, -widest - 1), next_(down, len(columns) + widest)
-    return (begun == latest(uneven, -1)) & (ended == next_(uneven, len(columns))) & (ended - begun < widest)
+    steps = np.pad(np.diff(plane, axis=1), ((0, 0), (1, 0)))
+    uneven = np.abs(steps) > 0.025
+    uneven[:, 0] = True
+    starts = np.flatnonzero(uneven)  # of runs of one colour
+    widths = np.diff(starts, append=plane.size)
+    before = steps.ravel()[starts]
+    behind = np.append(before[1:], 0)
+    inside = (before > TUNING.jump) & (behind < -TUNING.jump) & (widths < 12)
+    return np.repeat(inside, widths).reshape(plane.shape)
 
 
 def _slender(values: Floats, between: Mask, reach: float) -> Mask:
     """Those of the pixels that form far-reaching, narrow islands of one colour, joined to neighbours of their colour."""
-    rows, columns = np.nonzero(between)
-    number = np.zeros(between.shape, int)
-    number[between] = np.arange(len(rows))
-    pairs = []
-    for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
-        here = slice(0, -down or None), slice(max(-right, 0), -right if right > 0 else None)
-        there = slice(down, None), slice(max(right, 0), right if right < 0 else None)
-        both = between[here] & between[there]
-        same = np.max(np.abs(values[here][both] - values[there][both]), axis=-1) <= 0.025
-        pairs.append((number[here][both][same], number[there][both][same]))
-    first, second = (np.concatenate(ends) for ends in zip(*pairs, strict=True))
-    graph = sparse.coo_array((np.ones(len(first), bool), (first, second)), (len(rows), len(rows)))
-    count, owner = sparse.csgraph.connected_components(graph, directed=False)
-    islands = Groups(owner, count)
-    length = np.hypot(islands.extent(rows), islands.extent(columns))
+    width = between.shape[1]
+    colours, flat = values.reshape(between.size, -1), np.pad(between.ravel(), (0, width + 1))
+    places, number, pairs = np.flatnonzero(flat), np.cumsum(flat) - 1, []
+    for ahead in (1, width - 1, width, width + 1):  # the neighbours to the right and below
+        first = places[flat[places + ahead]]
+        same = np.max(np.abs(colours[first] - colours[first + ahead]), axis=-1) <= 0.025
+        pairs.append(number[np.stack([first, first + ahead])[:, same]])
+    links = np.concatenate(pairs, axis=1)
+    graph = sparse.coo_array((np.ones(links.shape[1], bool), tuple(links)), (len(places), len(places)))
+    islands = Groups(*sparse.csgraph.connected_components(graph, directed=False)[::-1])
+    length = np.hypot(*(islands.extent(axis) for axis in np.divmod(places, width)))
     good = (length >= reach) & (length**2 >= 6.0 * islands.size)
-    good &= islands.spread(values[rows, columns]).max(axis=-1) <= 0.015
+    good &= islands.spread(colours[places]).max(axis=-1) <= 0.015
     found = np.zeros_like(between)
-    found[between] = good[owner]
+    found[between] = good[islands.owner]
     return found
