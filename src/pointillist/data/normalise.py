@@ -5,8 +5,7 @@ Works on arrays of one, two or three spatial axes. Reading files is not done her
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,8 @@ from pointillist.arrays import bands, extent, ranked, scratch
 from pointillist.data.samples import to_float
 from pointillist.validation import as_numbers, check_arguments, within_rounding
 
+Images = TypeVar("Images", NDArray[Any], list[NDArray[Any]])
+
 _MARGIN = 6
 """Samples of the window on either side of its middle."""
 _SIGMA = 3 * 1.591
@@ -24,15 +25,7 @@ _SIGMA = 3 * 1.591
 _FLAT = 1e-6
 
 
-@overload
-def contrast_normalise(images: NDArray[np.generic], *, ndim: int = 2) -> NDArray[np.floating]: ...
-
-
-@overload
-def contrast_normalise(images: Sequence[NDArray[np.generic]], *, ndim: int = 2) -> list[NDArray[np.floating]]: ...
-
-
-def contrast_normalise(images: Any, *, ndim: int = 2) -> NDArray[np.floating] | list[NDArray[np.floating]]:
+def contrast_normalise(images: Images, *, ndim: int = 2) -> Images:
     """Remove the local mean and divide by the local standard deviation.
 
     A Gaussian window of 13 samples per axis (sigma 4.773 samples), mirrored at the borders without repeating
@@ -67,25 +60,27 @@ def contrast_normalise(images: Any, *, ndim: int = 2) -> NDArray[np.floating] | 
         If an image is constant, empty, not finite, of an unsupported type or of the wrong number of axes.
     """
     check_arguments(ndim=ndim)
-    stack = isinstance(images, np.ndarray)
-    if not stack and not isinstance(images, list | tuple):
-        raise ValueError(f"images must be an array or a list of arrays, got {type(images).__name__}")
-    if stack and images.ndim == ndim:
-        return _normalise_one(images, ndim, "images")
-    if stack and images.ndim != ndim + 1:
-        raise ValueError(f"images must have {ndim} or {ndim + 1} axes for ndim={ndim}, got shape {images.shape}")
-    if stack and ndim == 2 and images.shape[-1] == 3:
+    given: Any = images
+    stack = isinstance(given, np.ndarray)
+    if not stack and not isinstance(given, list | tuple):
+        raise ValueError(f"images must be an array or a list of arrays, got {type(given).__name__}")
+    if stack and given.ndim == ndim:
+        return _normalise_one(given, ndim, "images")
+    if stack and given.ndim != ndim + 1:
+        raise ValueError(f"images must have {ndim} or {ndim + 1} axes for ndim={ndim}, got shape {given.shape}")
+    if stack and ndim == 2 and given.shape[-1] == 3:
         raise ValueError(
-            f"images of shape {images.shape} looks like one picture in colour: take it in grey, or "
+            f"images of shape {given.shape} looks like one picture in colour: take it in grey, or "
             "contrast_normalise(as_signals(picture)[0]), channel by channel"
         )
-    if len(images) == 0:
+    if len(given) == 0:
         raise ValueError("images is empty: pass at least one image")
-    found = [_normalise_one(image, ndim, f"images[{i}]") for i, image in enumerate(images)]
-    return np.stack(found) if stack else found
+    found = [_normalise_one(image, ndim, f"images[{i}]") for i, image in enumerate(given)]
+    result: Any = np.stack(found) if stack else found
+    return result
 
 
-def _normalise_one(image: NDArray[np.generic], ndim: int, name: str) -> NDArray[np.floating]:
+def _normalise_one(image: NDArray[np.generic], ndim: int, name: str) -> Any:
     """Normalise one image, a large one in bands of rows: that takes little memory, and none for an image in a file."""
     image = as_numbers(image, name)
     if image.ndim != ndim:

@@ -105,11 +105,10 @@ def files_of(
     """
     check_arguments(recursive=recursive)
     given = [paths] if isinstance(paths, str | os.PathLike) else as_list(paths, "paths")
-    for one in given:
-        as_path(one, "paths")
     if not given:
         raise ValueError("paths is empty: give at least one file, folder or pattern")
-    return [file for one in given for file in find_files(one, suffixes, recursive=recursive).files]
+    found = [find_files(as_path(one, "paths"), suffixes, recursive=recursive) for one in given]
+    return [file for one in found for file in one.files]
 
 
 def _in_folder(folder: Path, suffixes: frozenset[str], recursive: bool | None, remedy: str) -> Found:

@@ -52,8 +52,7 @@ def to_float(samples: NDArray[np.generic], name: str) -> NDArray[np.floating]:
 
 def to_grey(colour: NDArray[np.floating]) -> NDArray[np.floating]:
     """Return 0.2989 R + 0.5870 G + 0.1140 B of colour (height, width, 3), an array (height, width)."""
-    weights = np.asarray(GREY_WEIGHTS, dtype=colour.dtype)
-    return np.tensordot(weights, np.moveaxis(colour, -1, 0), axes=1)
+    return colour @ np.asarray(GREY_WEIGHTS, colour.dtype)
 
 
 def upright(pixels: NDArray[Any], code: int) -> NDArray[Any]:
