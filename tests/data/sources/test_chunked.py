@@ -67,22 +67,16 @@ def test_unpacked_chunks_are_kept_for_the_windows_beside():
 
 
 @pytest.fixture
-def other(tmp_path):
-    path = tmp_path / "elsewhere" / "other.h5"
-    path.parent.mkdir()
-    with h5py.File(path, "w") as file:
-        file["images"] = STACK
-    return path
-
-
-@pytest.fixture
 def path(tmp_path):
     return tmp_path / "a.h5"
 
 
-def test_files_lead_to_no_other_file(path, other, tmp_path):
-    secret = tmp_path / "secret"
+def test_files_lead_to_no_other_file(path, tmp_path):
+    secret, other = tmp_path / "secret", tmp_path / "elsewhere" / "other.h5"
     secret.write_bytes(bytes(range(64)))
+    other.parent.mkdir()
+    with h5py.File(other, "w") as file:
+        file["images"] = STACK
     with h5py.File(path, "w") as file:
         file["images"] = h5py.ExternalLink("elsewhere/other.h5", "/images")
         file["group"] = h5py.ExternalLink(str(other), "/")
@@ -92,20 +86,10 @@ def test_files_lead_to_no_other_file(path, other, tmp_path):
     refused(Hdf5Source, path, "", "it holds none")
     with h5py.File(path, "a") as file:
         file.create_dataset("stored", (8, 8), np.uint8, external=[(str(secret), 0, 64)])
-    for name in ("stored", ""):
-        refused(Hdf5Source, path, name, "lie in other datasets or files")
-
-
-def virtual(path, source, name):
-    layout = h5py.VirtualLayout(STACK.shape, np.float32)
-    layout[:] = h5py.VirtualSource(source, name, STACK.shape)
-    with h5py.File(path, "a") as file:
+        layout = h5py.VirtualLayout(STACK.shape, np.float32)
+        layout[:] = h5py.VirtualSource(str(other), "images", STACK.shape)
         file.create_virtual_dataset("virtual", layout)
-
-
-def test_virtual_datasets_are_refused(path, other):
-    virtual(path, str(other), "images")
-    for name in ("virtual", ""):
+    for name in ("stored", "virtual"):
         refused(Hdf5Source, path, name, "lie in other datasets or files")
 
 
@@ -221,28 +205,16 @@ def test_what_zarr_writes_is_read_from_folders_and_zip_files(tmp_path, zarr, for
     refused(ZarrSource, tmp_path / "g.zarr", "images", "no array 'images' in it; it holds group/images")
 
 
-def _filters(kind):
-    import numcodecs
-
-    return {
-        "shuffle": (numcodecs.Shuffle(4), numcodecs.BZ2()),
-        "bitround": (numcodecs.BitRound(12), numcodecs.Blosc("lz4", shuffle=1)),
-        "lz4": (None, numcodecs.LZ4()),
-        "zlib": (None, numcodecs.Zlib()),
-        "lzma": (None, numcodecs.LZMA()),
-        "zstd": (None, numcodecs.Zstd()),
-    }
-
-
 @pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("name", ["shuffle", "bitround", "lz4", "zlib", "lzma", "zstd"])
-def test_filters_are_undone_as_zarr_undoes_them(tmp_path, zarr, name, order):
-    filters, packer = _filters("<f4")[name]
+@pytest.mark.parametrize("packer", ["BZ2", "Blosc", "LZ4", "Zlib", "LZMA", "Zstd"])
+def test_filters_are_undone_as_zarr_undoes_them(tmp_path, zarr, packer, order):
+    numcodecs = pytest.importorskip("numcodecs")
+    filters = {"BZ2": [numcodecs.Shuffle(4)], "Blosc": [numcodecs.BitRound(12)]}.get(packer)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         array = zarr.create_array(
             str(tmp_path / "a.zarr"), shape=STACK.shape, chunks=(2, 5, 6), dtype="f4", zarr_format=2, order=order,
-            filters=filters and [filters], compressors=packer, fill_value=0.5,
+            filters=filters, compressors=getattr(numcodecs, packer)(), fill_value=0.5,
         )  # fmt: skip
         array[1:] = STACK[1:]
         np.testing.assert_array_equal(ZarrSource(tmp_path / "a.zarr", ndim=3).read(0), array[:])
