@@ -82,21 +82,6 @@ def read_batch(
     return ReadBatch(*read_usable(unread.indices, usable, on_error))
 
 
-def _ahead(jobs: Iterator[Callable[[], Job]], prefetch: int, threads: int) -> Iterator[Job]:
-    """Results of jobs, in their order, a few of them done ahead in threads."""
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="pointillist-read")
-    waiting: deque[Future[Job]] = deque()
-    try:
-        for job in jobs:
-            waiting.append(pool.submit(job))
-            if len(waiting) > prefetch:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
 class IteratorSource:
     """Signals in the order in which an iterable gives them.
 
@@ -195,6 +180,7 @@ class Stream:
             raise ValueError(f"n_epochs must be 1 for signals that come only once, got {self.n_epochs}")
         self.skipped: dict[str, int] = {}
         self._epoch, self._offset = 0, 0
+        self._ahead = 0  # batches that are read ahead now: none before the stream is iterated over
         self._begun: Iterator[Read] | None = None
 
     def place(self) -> dict[str, Any]:
@@ -243,6 +229,7 @@ class Stream:
     def __iter__(self) -> Iterator[list[NDArray]]:
         """Batches of signals as the source gives them, from the place on."""
         batches, self._begun = self._begun or self._batches(), None
+        self._ahead = self.prefetch
         for place, read in batches:
             self._epoch, self._offset = place
             note_skipped(self.skipped, read.skipped)
@@ -253,7 +240,7 @@ class Stream:
         """Batches from the place on, with the places behind them."""
         if isinstance(self.source, IteratorSource):
             return self._taken()
-        return _ahead((partial(self._read, unread) for unread in self.unread()), self.prefetch, self.threads)
+        return self._done((partial(self._read, unread) for unread in self.unread()), self.threads)
 
     def _read(self, unread: UnreadBatch) -> Read:
         return self._behind(unread), read_batch(self.source, unread, self.least, self.on_error)
@@ -264,7 +251,7 @@ class Stream:
         for epoch in range(self._epoch, self.n_epochs):
             signals = islice(iter(self.source), offset, None)
             jobs = repeat(lambda signals=signals: list(islice(signals, self.batch_size)))
-            for items in _ahead(jobs, self.prefetch, 1):
+            for items in self._done(jobs, 1):
                 if not items:
                     break
                 taken = ArraySource(items, f"X[{offset}:]")
@@ -272,3 +259,17 @@ class Stream:
                 unread = UnreadBatch(epoch, 0, tuple(range(len(items))))
                 yield (epoch, offset), read_batch(taken, unread, self.least, self.on_error)
             offset = 0
+
+    def _done(self, jobs: Iterator[Callable[[], Job]], threads: int) -> Iterator[Job]:
+        """Results of jobs, in their order, a few of them done ahead in threads."""
+        pool = ThreadPoolExecutor(threads, thread_name_prefix="pointillist-read")
+        waiting: deque[Future[Job]] = deque()
+        try:
+            for job in jobs:
+                waiting.append(pool.submit(job))
+                if len(waiting) > self._ahead:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
