@@ -18,7 +18,7 @@ from scipy.sparse.linalg import LinearOperator, lsqr
 
 from pointillist.codes import SparseCodes
 from pointillist.kernels import convolution
-from pointillist.kernels.layout import SPARE_SAMPLES, Layout, Pairs, make_layout, make_pairs
+from pointillist.kernels.convolution import SPARE_SAMPLES, Layout, Pairs, make_layout, make_pairs
 from pointillist.sampling import Sample
 from pointillist.validation import as_numbers, check_arguments
 
@@ -165,10 +165,9 @@ class ConvolutionOperator:
 
     def synthesise_dense(self, codes: NDArray) -> NDArray:
         """D z for dense codes (n_filters, *grid)."""
-        flat = np.zeros(self.geometry.padded_length, self.filters.dtype)
-        values = np.ascontiguousarray(codes, flat.dtype).reshape(-1)
-        convolution.synthesise_dense(self.layout, values, flat)
-        return self.geometry.gather(flat)
+        values = np.ascontiguousarray(codes, self.filters.dtype).reshape(-1)
+        indices = np.flatnonzero(values)
+        return self.synthesise(indices, values[indices])
 
     def correlate(self, signal: NDArray, indices: NDArray | None = None) -> NDArray:
         """Dᵀ of a signal (channels, *space): (n_filters, *grid), or one value for each of `indices`."""

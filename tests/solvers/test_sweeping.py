@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from pointillist.kernels.layout import run_width
-from pointillist.kernels.sweep import Effort
-from pointillist.kernels.threads import disperse
+from pointillist.kernels.convolution import run_width
+from pointillist.kernels.sweep import Effort, disperse
 from pointillist.parallel import SharedMap
 from pointillist.problem import Geometry, Problem
 from pointillist.solvers import sweeping

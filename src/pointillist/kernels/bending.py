@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from pointillist.kernels.compiling import kernel, spliced
+from pointillist.kernels.compiling import allocating_kernel
 
 
-@kernel
+@allocating_kernel
 def bend(planes, factors, out):
     """Write multiples of the gradient of half the sum of all squared second differences over the last two axes.
 
@@ -13,46 +13,24 @@ def bend(planes, factors, out):
     a ramp up to the border. planes, out: (channels, height, width); factors: (channels,).
     """
     channels, height, width = planes.shape
+    # Differences between zeros; over slices loops become vectors.
+    down = np.zeros((height + 2, width), planes.dtype)
+    across = np.zeros(width + 2, planes.dtype)
+    mixed = np.zeros((height + 1, width + 1), planes.dtype)
     for c in range(channels):
-        s, factor = planes[c], factors[c]
+        for i in range(height - 1):
+            here, below, corner = planes[c, i], planes[c, i + 1], mixed[i + 1, 1:width]
+            for j in range(len(corner)):
+                corner[j] = 2 * (here[j] - below[j] - here[j + 1] + below[j + 1])
+            if i > 0:
+                above, middle = planes[c, i - 1], down[i + 1]
+                for j in range(len(middle)):
+                    middle[j] = above[j] - 2 * here[j] + below[j]
         for i in range(height):
-            inner = i >= 2 and i < height - 2 and width > 4
-            if inner:
-                _bend_row(s, i, factor, out[c, i])
-            for j in range(2 if inner else width):
-                out[c, i, j] = factor * _at(s, i, j)
-            for j in range(width - 2 if inner else width, width):
-                out[c, i, j] = factor * _at(s, i, j)
-
-
-@spliced
-def _bend_row(s, i, factor, out):
-    """Write a row, without the two pixels at either end, whose differences are all inside the picture."""
-    above, here, below = s[i - 1], s[i], s[i + 1]
-    top, bottom = s[i - 2], s[i + 2]
-    eight, two, twenty = factor * 8, factor * 2, factor * 20
-    # Indices without a sign are never counted from the end, so that the loop becomes vectors.
-    for j in range(np.uintp(2), np.uintp(len(here) - 2)):
-        west, east, west2, east2 = j - np.uintp(1), j + np.uintp(1), j - np.uintp(2), j + np.uintp(2)
-        near = above[j] + below[j] + here[west] + here[east]
-        across = above[west] + above[east] + below[west] + below[east]
-        far = top[j] + bottom[j] + here[west2] + here[east2]
-        out[j] = twenty * here[j] - eight * near + two * across + factor * far
-
-
-@spliced
-def _at(s, i, j):
-    """The gradient at one pixel, from the differences that exist there."""
-    height, width = s.shape
-    total = s[i, j] - s[i, j]  # zero in the precision of the picture
-    for m in range(max(i - 1, 1), min(i + 1, height - 2) + 1):
-        difference = s[m - 1, j] - 2 * s[m, j] + s[m + 1, j]
-        total += -2 * difference if m == i else difference
-    for m in range(max(j - 1, 1), min(j + 1, width - 2) + 1):
-        difference = s[i, m - 1] - 2 * s[i, m] + s[i, m + 1]
-        total += -2 * difference if m == j else difference
-    for a in range(max(i - 1, 0), min(i, height - 2) + 1):
-        for b in range(max(j - 1, 0), min(j, width - 2) + 1):
-            mixed = s[a, b] - s[a + 1, b] - s[a, b + 1] + s[a + 1, b + 1]
-            total += 2 * mixed if (a == i) == (b == j) else -2 * mixed
-    return total
+            here, bent, factor, inner = planes[c, i], out[c, i], factors[c], across[2:width]
+            for j in range(len(inner)):
+                inner[j] = here[j] - 2 * here[j + 1] + here[j + 2]
+            above, middle, below, top, bottom = down[i], down[i + 1], down[i + 2], mixed[i], mixed[i + 1]
+            for j in range(len(bent)):
+                total = above[j] - 2 * middle[j] + below[j] + across[j] - 2 * across[j + 1] + across[j + 2]
+                bent[j] = factor * (total + top[j] - top[j + 1] - bottom[j] + bottom[j + 1])

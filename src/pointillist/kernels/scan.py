@@ -6,14 +6,12 @@
 
 import numpy as np
 
-from pointillist.kernels.compiling import allocating_kernel, kernel
+from pointillist.kernels.compiling import kernel
 from pointillist.kernels.vectors import (
     FILTERS_A_BLOCK,
-    POSITIONS_AT_ONCE,
     best_at_positions,
     best_of_block,
     dot_runs,
-    dot_runs_at,
     width_of,
 )
 
@@ -86,81 +84,48 @@ def _scan_positions(
             )  # fmt: skip
 
 
-@allocating_kernel
+@kernel
 def scan_codes(layout, residual, codes, factors, nonnegative, best, best_filter, ratios):
-    """Scan some codes only, ascending, and keep their correlations / λ; some positions of a filter at a time."""
-    length, shared = layout.row_length, factors.shape[1] == 1
+    """Scan some codes only, ascending, and keep their correlations / λ."""
+    length, shared, k = layout.row_length, factors.shape[1] == 1, 0
     n_positions, step = len(layout.row_bases) * length, len(layout.run_offsets) << len(layout.run_lanes)
-    bases = np.zeros(POSITIONS_AT_ONCE, np.int64)
-    positions = np.empty(POSITIONS_AT_ONCE, np.int64)
-    slopes = np.empty(POSITIONS_AT_ONCE, residual.dtype)
-    i = 0
-    for k in range(layout.n_filters):
-        row, first_of_row = 0, 0  # followed along the ascending codes: divisions would cost as much as a dot
-        end_of_filter = (k + 1) * n_positions
-        while i < len(codes) and codes[i] < end_of_filter:
-            count = 0
-            while count < POSITIONS_AT_ONCE and i + count < len(codes) and codes[i + count] < end_of_filter:
-                position = codes[i + count] - k * n_positions
-                while position >= first_of_row + length:
-                    row += 1
-                    first_of_row += length
-                bases[count] = layout.row_bases[row] + position - first_of_row
-                positions[count] = position
-                count += 1
-            if count == POSITIONS_AT_ONCE:
-                dot_runs_at(layout.run_lanes, residual, bases, layout.runs, k * step, layout.run_offsets, slopes)
-            for n in range(count):
-                if count < POSITIONS_AT_ONCE:
-                    slopes[n] = dot_runs(
-                        layout.run_lanes, residual, bases[n], layout.runs, k * step, layout.run_offsets
-                    )
-                ratio = slopes[n] * factors[k, 0 if shared else positions[n]]
-                ratios[i + n] = ratio
-                if not nonnegative:
-                    ratio = abs(ratio)
-                if ratio > best[positions[n]]:
-                    best[positions[n]] = ratio
-                    best_filter[positions[n]] = k
-            i += count
+    row, first_of_row = 0, 0  # followed along the ascending codes: divisions would cost as much as a dot
+    for i in range(len(codes)):
+        while codes[i] >= (k + 1) * n_positions:
+            k += 1
+            row, first_of_row = 0, 0
+        position = codes[i] - k * n_positions
+        while position >= first_of_row + length:
+            row += 1
+            first_of_row += length
+        base = layout.row_bases[row] + position - first_of_row
+        slope = dot_runs(layout.run_lanes, residual, base, layout.runs, k * step, layout.run_offsets)
+        ratios[i] = slope * factors[k, 0 if shared else position]
+        ratio = ratios[i] if nonnegative else abs(ratios[i])
+        if ratio > best[position]:
+            best[position], best_filter[position] = ratio, k
 
 
 def merge(codes, values, fresh, n_positions, n_filters):
     """Codes in the order of their positions with `fresh` ones put in between, of value zero; known ones are dropped."""
-    filters, positions = np.divmod(fresh, n_positions)
-    keys = positions * n_filters + filters
-    if np.any(keys[1:] < keys[:-1]):  # those of single positions come in their order
-        keys.sort()
-    merged = np.empty(len(codes) + len(keys), np.int64)
-    carried = np.zeros(len(merged), values.dtype)
-    count = _merge(codes, values, keys, n_positions, n_filters, merged, carried)
-    return merged[:count], carried[:count]
+    known, keys = (some % n_positions * n_filters + some // n_positions for some in (codes, fresh))
+    order = np.argsort(keys, kind="stable")
+    keys, fresh = keys[order], fresh[order]
+    places = np.searchsorted(known, keys)
+    is_new = np.append(known, -1)[places] != keys
+    return np.insert(codes, places[is_new], fresh[is_new]), np.insert(values, places[is_new], 0)
 
 
 @kernel
-def _merge(codes, values, keys, n_positions, n_filters, merged, carried):
-    i, j, n = 0, 0, 0
-    while i < len(codes) or j < len(keys):
-        old = codes[i] % n_positions * n_filters + codes[i] // n_positions if i < len(codes) else np.int64(2**62)
-        new = keys[j] if j < len(keys) else np.int64(2**62)
-        if old <= new:
-            merged[n], carried[n] = codes[i], values[i]
-            i += 1
-            j += old == new
-        else:
-            merged[n] = new % n_filters * n_positions + new // n_filters
-            j += 1
-        n += 1
-    return n
+def window_sums(lines, width, running, out):
+    """out[o, i, n] = Σ lines[o, i : i + width, n]; both are (outer, length, inner), `out` shorter by width − 1.
 
-
-@allocating_kernel
-def window_sums(lines, width, out):
-    """out[o, i, n] = Σ lines[o, i : i + width, n]; both are (outer, length, inner), `out` shorter by width − 1."""
+    `running` (inner,) is room for sums in float64.
+    """
     outer, length, inner = lines.shape
-    running = np.empty(inner)
     for o in range(outer):
-        running[:] = 0
+        for n in range(inner):
+            running[n] = 0
         for i in range(width - 1):
             for n in range(inner):
                 running[n] += lines[o, i, n]

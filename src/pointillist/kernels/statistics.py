@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pointillist.kernels.compiling import kernel, routine, spliced
-from pointillist.kernels.layout import flat_offsets, register_width, strides_of
+from pointillist.kernels.convolution import flat_offsets, register_width, strides_of
 from pointillist.kernels.vectors import ROWS_AT_ONCE, correlate_planes, correlate_rows, lanes_of
 
 _ROOM = 2**15

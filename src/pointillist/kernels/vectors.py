@@ -21,8 +21,6 @@ from numba.extending import intrinsic
 
 FILTERS_A_BLOCK = 8
 """Filters that kernels take at once."""
-POSITIONS_AT_ONCE = 8
-"""Positions of one filter that `dot_runs_at` takes at once."""
 ROWS_AT_ONCE = 6
 """Rows of positions that `correlate_rows` and `correlate_planes` take at once."""
 CONTRACT = ("contract",)
@@ -123,7 +121,11 @@ class Samples:
         return Index(self.builder, loaded) if self.element == _INT64 else loaded
 
     def vector(self, at, width):
-        return vector_at(self.builder, self.data, number(at), ir.VectorType(self.element, width))[0]
+        """A vector of neighbouring numbers."""
+        return self.builder.load(self._address(at, ir.VectorType(self.element, width)), align=size_of(self.element))
+
+    def _address(self, at, vector):
+        return self.builder.bitcast(self.builder.gep(self.data, [number(at)]), vector.as_pointer())
 
     def spread(self, at, width):
         """A vector of one number in all lanes."""
@@ -131,7 +133,7 @@ class Samples:
 
     def put(self, at, value):
         if isinstance(value.type, ir.VectorType):
-            store(self.builder, self.data, number(at), value)
+            self.builder.store(value, self._address(at, value.type), align=size_of(self.element))
         else:
             self.builder.store(value, self.builder.gep(self.data, [number(at)]))
 
@@ -170,26 +172,6 @@ def number(given):
 
 def whole_number(given):
     return ir.Constant(_INT64, given)
-
-
-def pointer(context, builder, array_type, array):
-    return context.make_array(array_type)(context, builder, array).data
-
-
-def vector_type(context, array_type, lanes_type):
-    return ir.VectorType(context.get_value_type(array_type.dtype), 2**lanes_type.count)
-
-
-def vector_at(builder, pointer, index, vector):
-    """Load `vector` lanes from `pointer[index:]`, aligned to one element only; the address as well."""
-    address = builder.bitcast(builder.gep(pointer, [index]), vector.as_pointer())
-    return builder.load(address, align=size_of(vector.element)), address
-
-
-def store(builder, pointer, index, value):
-    """Store a vector at `pointer[index:]`, aligned to one element only."""
-    address = builder.bitcast(builder.gep(pointer, [index]), value.type.as_pointer())
-    builder.store(value, address, align=size_of(value.type.element))
 
 
 def size_of(element):
@@ -275,18 +257,6 @@ def _dot_runs(builder, width, signal, step, base, filters, start, offsets, weigh
     with builder.if_then(builder.trunc(count.value, ir.IntType(1))):
         meet(count - 1, even)
     return sum_lanes(builder, builder.fadd(even.value, odd.value))
-
-
-@writes()
-def dot_runs_at(builder, width, signal, bases, filters, start, offsets, out):
-    """Compute `dot_runs` of one filter at `POSITIONS_AT_ONCE` positions: each run of the filter is loaded once for all."""
-    sums, places = signal.sums(width, POSITIONS_AT_ONCE), [bases[n] for n in range(POSITIONS_AT_ONCE)]
-    with offsets.length.times() as i:
-        run, offset = filters.vector(start + i * width, width), offsets[i]
-        for total, base in zip(sums, places, strict=True):
-            total.add(signal.vector(base + offset, width), run)
-    for n, total in enumerate(sums):
-        out.put(n, total.total())
 
 
 @writes()

@@ -22,8 +22,8 @@ import scipy.sparse.linalg
 from numpy.typing import NDArray
 
 from pointillist.codes import SparseCodes
-from pointillist.kernels import banded, convolution
-from pointillist.kernels.layout import SPARE_SAMPLES, row_offsets, strides_of
+from pointillist.kernels import convolution
+from pointillist.kernels.convolution import SPARE_SAMPLES, row_offsets, strides_of
 from pointillist.kernels.vectors import width_of
 from pointillist.parallel import parallel
 from pointillist.problem import Problem
@@ -249,10 +249,11 @@ class SampledOperator:
         """A times the values of all sampled codes, a signal (channels, *space)."""
         operator, geometry = self.problem.operator, self.problem.geometry
         flat = np.zeros(geometry.padded_length, values.dtype)
-        if self.problem.sample is None:
-            convolution.synthesise_dense(operator.layout, values, flat)
-        else:
-            convolution.synthesise(operator.layout, self.problem.sample, values, flat)
+        codes = self.problem.sample
+        if codes is None:
+            codes = np.flatnonzero(values)
+            values = values[codes]
+        convolution.synthesise(operator.layout, codes, values, flat)
         signal = geometry.gather(flat)
         return signal if self.roots is None else self.roots * signal
 
@@ -311,7 +312,7 @@ def banded_cholesky(operator: SampledOperator, rho: float) -> System:
     band = np.zeros(samples * (bandwidth + 1) + SPARE_SAMPLES, dtype)
     codes = problem.sample if problem.sample is not None else np.arange(problem.operator.n_codes)
     offsets = row_offsets((1, *geometry.filter), (1, *geometry.signal), width_of(layout.run_lanes))
-    banded.add_gram(layout, codes, places, padded_roots, offsets, bandwidth, band)
+    convolution.add_gram(layout, codes, places, padded_roots, offsets, bandwidth, band)
     matrix = band[: samples * (bandwidth + 1)].reshape(samples, bandwidth + 1).T
     matrix[0] += dtype.type(rho)
     factor = scipy.linalg.cholesky_banded(matrix, overwrite_ab=True, lower=True, check_finite=False)

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.arrays import as_cupy, is_mapped, is_resident, scratch, walked
-from pointillist.kernels.projection import project, take_product
 from pointillist.parallel import one_blas_thread
 from pointillist.problem import Problem
 from pointillist.sampling import generator
@@ -141,7 +140,7 @@ class Projection:
         for band in walked(signal, inside) if is_mapped(signal) else [(slice(None),)]:
             here = np.ascontiguousarray(signal[band], dtype)
             part, rest = np.empty((len(inside), *here.shape[1:]), dtype), np.empty(here.shape[1:])
-            project(basis, _flat(here), _flat(part), rest.reshape(-1))
+            _project(basis, _flat(here), _flat(part), rest.reshape(-1))
             inside[band], outside[band[1:]] = part, rest
         return inside, outside
 
@@ -156,7 +155,9 @@ class Projection:
             here = signal[band] if weights is None else weights[band] * signal[band]
             here, part = np.ascontiguousarray(here, fit.dtype), np.ascontiguousarray(fit[band])
             left = np.empty_like(here) if is_mapped(signal) else out
-            take_product(basis, _flat(part), _flat(here), _flat(left))
+            with one_blas_thread():
+                np.matmul(basis, _flat(part), out=_flat(left))
+            np.subtract(here, left, out=left)
             if left is not out:
                 out[band] = left
         return out
@@ -204,6 +205,19 @@ class Projection:
 
 def _flat(array: NDArray) -> NDArray:
     return array.reshape(len(array), -1)
+
+
+def _project(basis: NDArray, signal: NDArray, inside: NDArray, energy: NDArray) -> None:
+    """inside = Qᵀ x, and for every sample the energy of x (channels, n) that is not in the span of Q = `basis`.
+
+    Sums are taken in float64: the energy is the difference of two that may be nearly equal.
+    """
+    with one_blas_thread():
+        for first in range(0, signal.shape[1], 1024):  # pieces that stay in the caches
+            piece = slice(first, first + 1024)
+            exact = signal[:, piece].astype(np.float64)
+            within = basis.T @ exact
+            inside[:, piece], energy[piece] = within, np.maximum(_energies(exact) - _energies(within), 0)
 
 
 def _norms(filters: NDArray) -> NDArray:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from pointillist.kernels import fourier
+from pointillist.kernels.convolution import flat_offsets, strides_of, whole_blocks
 from pointillist.kernels.fourier import LANES, TOGETHER
-from pointillist.kernels.layout import flat_offsets, strides_of, whole_blocks
 from pointillist.parallel import Mapper
 from pointillist.problem import Geometry, Problem
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.kernels import scan as kernels
-from pointillist.kernels.layout import whole_blocks
+from pointillist.kernels.convolution import whole_blocks
 from pointillist.kernels.vectors import FILTERS_A_BLOCK, width_of
 from pointillist.parallel import Mapper
 from pointillist.problem import Geometry, Problem
@@ -229,6 +229,6 @@ def box_sums(geometry: Geometry, flat: NDArray) -> NDArray:
     for axis, (width, length) in enumerate(zip(geometry.filter, geometry.grid, strict=True)):
         before, after = sums.shape[:axis], sums.shape[axis + 1 :]
         out = np.empty((prod(before), length, prod(after)), flat.dtype)
-        kernels.window_sums(sums.reshape(len(out), -1, prod(after)), width, out)
+        kernels.window_sums(sums.reshape(len(out), -1, prod(after)), width, np.empty(prod(after)), out)
         sums = out.reshape(*before, length, *after)
     return sums

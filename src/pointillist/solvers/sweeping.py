@@ -14,9 +14,19 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.kernels.layout import SPARE_SAMPLES, flat_offsets, row_offsets, run_width, strides_of
-from pointillist.kernels.sweep import MEMORY, Codes, Effort, Scene, Strips, descend, make_memory
-from pointillist.kernels.threads import MOST_ITEMS, disperse, make_team
+from pointillist.kernels.convolution import SPARE_SAMPLES, flat_offsets, row_offsets, run_width, strides_of
+from pointillist.kernels.sweep import (
+    MEMORY,
+    MOST_ITEMS,
+    Codes,
+    Effort,
+    Scene,
+    Strips,
+    descend,
+    disperse,
+    make_memory,
+    make_team,
+)
 from pointillist.parallel import Mapper, SharedMap
 from pointillist.problem import Geometry, Problem
 from pointillist.solvers.scanning import box_sums

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pointillist.kernels.compiling import kernel
-from pointillist.kernels.threads import (
+from pointillist.kernels.sweep import (
     MOST_ITEMS,
     ORDERS,
     announce,
