@@ -249,7 +249,7 @@ def _reconstructions(shown: Sequence[_Coded], taps: int) -> list[Block]:
 
 
 def _pictures(one: _Coded) -> list[Block]:
-    """What the model saw of a picture and made of that, beside the photograph as it is where there is one."""
+    """Picture as the model saw it and from its codes, beside the photograph as it is where there is one."""
     place, words = cut_of(one.signal, len(one.codes.grids[0]))
     caption = f"{one.words} Shown: {words}." if words else one.words
     limits = contrast_limits(one.signal[place])
