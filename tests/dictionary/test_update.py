@@ -21,7 +21,11 @@ from pointillist.dictionary.update import (
 )
 from pointillist.problem import certificate
 
-CONSTRAINTS = [{}, {"zero_mean": True}, {"nonnegative": True}, {"support": True}, {"support": True, "zero_mean": True}]
+CONSTRAINTS = [
+    {}, {"zero_mean": True}, {"nonnegative": True}, {"support": True}, {"support": True, "zero_mean": True},
+    {"rank": 1}, {"rank": 3}, {"rank": 2, "zero_mean": True}, {"rank": 1, "nonnegative": True},
+    {"rank": 2, "support": True}, {"rank": 1, "support": True, "zero_mean": True},
+]  # fmt: skip
 
 
 def statistics_of(reference, kind, seed, signal, size, *, boundary="same", weights=None, channels=1, n_images=3):
@@ -39,13 +43,14 @@ def statistics_of(reference, kind, seed, signal, size, *, boundary="same", weigh
 
 @pytest.mark.parametrize("kind", ["dense", "toeplitz"])
 @pytest.mark.parametrize("weights", [None, "mask", "uneven"])
-@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda c: " ".join(c) or "ball")
+@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda c: " ".join(map(str, c.items())) or "ball")
 @pytest.mark.parametrize("relaxation", [1.0, 1.8])
 def test_no_sweep_raises_the_surrogate(kind, weights, constraint, relaxation, reference):
-    sums = statistics_of(reference, kind, 0, (12, 13), (4, 3), weights=weights)
+    rank = constraint.get("rank")
+    sums = statistics_of(reference, kind, 0, (12, 13), (4, 3), weights=weights, channels=4 if rank else 1)
     support = np.random.default_rng(1).random((4, 4, 3)) < 0.7
     constraints = FilterConstraints(**{**constraint, **({"support": support} if "support" in constraint else {})})
-    filters = constraints.normalise(np.random.default_rng(2).standard_normal((4, 1, 4, 3)))
+    filters = constraints.normalise(np.random.default_rng(2).standard_normal((4, sums.channels, 4, 3)))
     objective = first = reference.surrogate(sums, filters)
     for _ in range(15):
         filters = sums.sweep(filters, constraints, relaxation=relaxation)
@@ -54,6 +59,9 @@ def test_no_sweep_raises_the_surrogate(kind, weights, constraint, relaxation, re
         objective = now
         for k, one in enumerate(filters):
             np.testing.assert_allclose(constraints.project(one, k), one, atol=1e-12)
+        assert (
+            np.all(np.linalg.svd(filters.reshape(4, sums.channels, -1), compute_uv=False)[:, rank:] < 1e-12) or not rank
+        )
     assert objective < first
 
 

@@ -486,6 +486,7 @@ def test_validation_is_done_when_due(series):
         (pt.OnlineCSC, {}, {"on_error": "stop"}, 'on_error must be one of "raise", "skip"'),
         (pt.OnlineCSC, {}, {"validation_every": 2}, "validation_every needs validation"),
         (pt.OnlineCSC, {}, {"resume": True}, "resume needs checkpoint"),
+        (pt.OnlineCSC, {}, {"resume": True, "warm_start": True, "checkpoint": pt.Checkpoints("m")}, "begins a new run"),
         (pt.BatchCSC, {"max_iter": 0}, {}, "max_iter must be a positive integer"),
         (pt.BatchCSC, {"update": pt.FilterUpdate(forgetting=1.0)}, {}, "forgetting, which is for OnlineCSC"),
     ],
@@ -672,17 +673,8 @@ def test_an_argument_in_another_place_is_told_its_own(call, message):
 def test_help_is_read_in_a_few_screens(learner):
     text = pydoc.plain(pydoc.render_doc(learner))
     assert len(text.splitlines()) < 200
-    names = [
-        "fit(",
-        "transform(",
-        "encode(",
-        "score(",
-        "set_params(",
-        "get_feature_names_out(",
-        "patterns_",
-        "n_jobs : ",
-    ]
-    assert [name for name in names if name not in text] == []
+    names = ["fit(", "transform(", "encode(", "score(", "set_params(", "get_feature_names_out(", "patterns_"]
+    assert [name for name in [*names, "n_jobs : "] if name not in text] == []
 
 
 def _learner(name, **settings):
@@ -722,11 +714,6 @@ def test_other_filters_cannot_be_begun_with(name, change, message):
     model = _learner(name).fit(ROWS).set_params(**change)
     with pytest.raises(ValueError, match=message):
         model.fit(ROWS, warm_start=True)
-
-
-def test_a_run_is_resumed_or_begun(tmp_path):
-    with pytest.raises(ValueError, match="warm_start begins a new run"):
-        _learner("OnlineCSC").fit(ROWS, checkpoint=pt.Checkpoints(tmp_path / "m"), resume=True, warm_start=True)
 
 
 @pytest.mark.parametrize(
