@@ -67,18 +67,8 @@ def test_scratches_in_grey_pictures_and_across_tiles(sky, monkeypatch):
     assert np.mean(pt.find_damage(damaged, "scratches")[truth]) > 0.9
 
 
-def test_both_kinds_are_the_default(sky):
-    damaged, specks = dusty(sky, 240)
-    damaged, line = scratched(damaged, 240)
-    mask = pt.find_damage(damaged)
-    assert np.mean(mask[specks | line]) > 0.9
-
-
-def test_a_clean_sky_has_no_damage(sky):
+def test_a_clean_sky_and_edges_have_no_damage(sky):
     assert not pt.find_damage(sky).any()
-
-
-def test_edges_are_no_scratches(sky):
     step = sky.copy()
     step[:, 160:] = step[:, 160:] // 2
     assert not pt.find_damage(step).any()
@@ -103,16 +93,14 @@ def test_sensitivity_and_grow(sky):
     )
 
 
-def test_tiles_cover_the_picture_and_hardly_show(sky, monkeypatch):
-    damaged, _ = dusty(sky, 240)
-    whole = pt.find_damage(damaged, "dust")
+def test_both_kinds_in_tiles_and_threads_with_progress(sky, monkeypatch):
+    damaged, specks = dusty(sky, 240)
+    damaged, line = scratched(damaged, 240)
+    assert np.mean(pt.find_damage(damaged)[specks | line]) > 0.9
+    dust = pt.find_damage(damaged, "dust")
     monkeypatch.setattr(damage, "SIDE", 100)
-    np.testing.assert_array_equal(pt.find_damage(damaged, "dust"), whole)
-
-
-def test_threads_do_not_matter_and_progress_is_told(sky, monkeypatch):
-    damaged = scratched(dusty(sky, 240)[0], 240)[0][:160, :200]
-    monkeypatch.setattr(damage, "SIDE", 100)
+    np.testing.assert_array_equal(pt.find_damage(damaged, "dust"), dust)  # tiles cover the picture, and do not show
+    damaged = damaged[:160, :200]
     told = []
     alone = pt.find_damage(damaged, n_jobs=1, progress=told.append)
     assert told == sorted(told)

@@ -121,14 +121,6 @@ def test_what_cannot_be_filled_in_is_said(client, photograph, steps, sentence):
     assert sentence in answer.json()["error"]
 
 
-def test_a_painting_for_another_photograph_is_refused(client, photograph):
-    first = _upload(client, photograph).json()["picture"]["version"]
-    _upload(client, photograph)
-    answer = client.post("/mend", json={"task": "inpaint", "steps": [LINE], "version": first})
-    assert answer.status_code == 400
-    assert "Another photograph was opened meanwhile" in answer.json()["error"]
-
-
 @pytest.mark.parametrize(
     ("content", "sentence"), [(b"", "is empty"), (b"nonsense", "could not be opened"), (None, "could not be opened")]
 )

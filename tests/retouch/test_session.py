@@ -42,22 +42,10 @@ def test_names_from_elsewhere_stay_inside_the_private_folder(session, given, kep
     path = session.private_path(given)
     assert path.name == kept
     assert session.folder in path.parents
-
-
-def test_the_folder_is_private(session):
     assert session.folder.stat().st_mode & 0o077 == 0
 
 
-def test_masks_that_were_found_long_ago_are_forgotten(session, photograph, monkeypatch):
-    monkeypatch.setattr(pt, "find_damage", lambda pixels, kind, **options: pixels[..., 0] > 100)
-    session.open(photograph)
-    for _ in range(10):
-        session.find()
-        assert session.job.wait(10)
-    assert len(session.describe()["found"]) == KEPT
-
-
-def test_marks_that_a_photograph_comes_with_are_found_and_stay(session, marked, monkeypatch):
+def test_marks_that_a_photograph_comes_with_are_found_and_stay(session, marked, photograph, monkeypatch):
     monkeypatch.setattr(pt, "find_damage", lambda pixels, kind, **options: pixels[..., 0] > 100)
     session.open(marked)
     assert session.job.wait(10)
@@ -69,11 +57,6 @@ def test_marks_that_a_photograph_comes_with_are_found_and_stay(session, marked, 
     found = session.describe()["found"]
     assert len(found) == KEPT + 1
     assert found[str(number)] >= 120
-
-
-def test_the_next_photograph_has_no_marks_of_the_one_before(session, marked, photograph):
-    session.open(marked)
-    assert session.job.wait(10)
     session.open(photograph)
     assert session.describe()["marks"] is None
     assert session.describe()["found"] == {}
@@ -111,11 +94,6 @@ def _run(work):
     return job, kept
 
 
-def test_the_answer_is_kept():
-    job, kept = _run(lambda progress: 7)
-    assert (job.state, kept, job.describe()["fraction"]) == ("done", [7], 1.0)
-
-
 @pytest.mark.parametrize(
     ("error", "words"),
     [(ValueError("the picture\n is  too small"), "the picture is too small"), (RuntimeError("oh"), "RuntimeError: oh")],
@@ -124,6 +102,8 @@ def test_a_sentence_for_what_goes_wrong(error, words, caplog):
     def work(progress):
         raise error
 
+    job, kept = _run(lambda progress: 7)
+    assert (job.state, kept, job.describe()["fraction"]) == ("done", [7], 1.0)
     job, kept = _run(work)
     assert (job.state, kept) == ("failed", [])
     assert job.error.endswith(words)
@@ -193,19 +173,12 @@ def test_enlarging_keeps_transparency():
 
 
 def test_erased_holes_become_opaque_where_they_are_filled_in(monkeypatch):
-    monkeypatch.setattr(pt, "inpaint", lambda pixels, mask, texture, progress: pixels)
-    alpha = np.array([[0, 0, 90, 255]], np.uint8)
-    mask = np.array([[True, False, True, True]])
-    filled = mended(Photograph(np.zeros((1, 4), np.uint8), alpha), mask, print, "inpaint")
-    assert filled.alpha.tolist() == [[255, 0, 90, 255]]
-
-
-def test_the_grain_is_handed_on(monkeypatch):
     asked = []
     monkeypatch.setattr(pt, "inpaint", lambda pixels, mask, texture, progress: asked.append(texture) or pixels)
-    photograph, mask = Photograph(np.zeros((2, 4), np.uint8)), np.eye(2, 4, dtype=bool)
+    photograph = Photograph(np.zeros((1, 4), np.uint8), np.array([[0, 0, 90, 255]], np.uint8))
+    mask = np.array([[True, False, True, True]])
     for settings in ({}, {"texture": 0.8}):
-        mended(photograph, mask, print, "inpaint", **settings)
+        assert mended(photograph, mask, print, "inpaint", **settings).alpha.tolist() == [[255, 0, 90, 255]]
     assert asked == [0, 0.8]
 
 
@@ -274,10 +247,7 @@ def test_long_strokes_at_full_size_are_exact():
     line = {"kind": "paint", "radius": 4.0, "points": [10.0, 10.0, 2990.0, 1990.0]}
     mask = draw_mask([line], (2000, 3000), {})
     assert mask.sum() == pytest.approx(8 * np.hypot(2980, 1980) + np.pi * 16, rel=1e-3)
-
-
-def test_the_smallest_dot_marks_a_pixel_wherever_it_is():
-    for place in ((5.0, 5.0), (5.5, 5.5), (5.25, 5.0)):
+    for place in ((5.0, 5.0), (5.5, 5.5), (5.25, 5.0)):  # the smallest dot marks a pixel wherever it is
         assert draw_mask([{"kind": "paint", "radius": 0.1, "points": place}], SHAPE, {}).any()
 
 

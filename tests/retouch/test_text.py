@@ -42,9 +42,12 @@ def shares(found, truth):
 @pytest.mark.parametrize("colour", [(1.0, 0.9, 0.1), (0.9, 0.1, 0.1), (0.1, 0.3, 0.9)])
 def test_a_caption(photograph, colour):
     written, truth = inscribed(photograph, colour)
-    precision, recall = shares(pt.find_damage(written, "text"), truth)
-    assert precision > 0.85
-    assert recall > 0.9
+    for picture in (written, np.rint(255 * written).astype(np.uint8)):
+        precision, recall = shares(pt.find_damage(picture, "text"), truth)
+        assert precision > 0.85
+        assert recall > 0.9
+    if colour == (1.0, 0.9, 0.1):
+        assert shares(pt.find_damage(written[..., 0], "text"), truth)[1] > 0.8
 
 
 def test_a_rim_of_a_second_colour_belongs_to_it(photograph):
@@ -52,12 +55,6 @@ def test_a_rim_of_a_second_colour_belongs_to_it(photograph):
     precision, recall = shares(pt.find_damage(written, "text"), truth)
     assert precision > 0.8
     assert recall > 0.85
-
-
-def test_grey_pictures_and_bytes(photograph):
-    written, truth = inscribed(photograph, (1.0, 1.0, 1.0))
-    grey = np.rint(255 * written[..., 0]).astype(np.uint8)
-    assert shares(pt.find_damage(grey, "text"), truth)[1] > 0.8
 
 
 def test_polarity(photograph):

@@ -36,33 +36,22 @@ def test_the_last_two_are_kept_by_number_not_by_name(folder, tmp_path):
     (tmp_path / "filters.checkpoint-old.safetensors").touch()
     (tmp_path / "other.checkpoint-00000001.safetensors").touch()
     assert [int(path.stem.rpartition("-")[2]) for path in folder.files()] == [100_000_001, 100_000_000]
+    assert CheckpointFolder(tmp_path / "missing" / "x").files() == []
     folder.clear()
     assert names(tmp_path) == ["filters.checkpoint-old.safetensors", "other.checkpoint-00000001.safetensors"]
 
 
-def test_no_checkpoint_is_no_error(folder, tmp_path):
+@pytest.mark.parametrize("kept", [0, 1, 100, -1])
+def test_a_damaged_checkpoint_is_passed_over(folder, caplog, kept):
     assert folder.newest() is None
-    assert CheckpointFolder(tmp_path / "missing" / "x").files() == []
-
-
-@pytest.mark.parametrize("place", [0, 20, 200, -1])
-def test_a_flipped_bit_anywhere_is_noticed(folder, caplog, place):
-    folder.write(1, {"step": 1}, ARRAYS)
-    path = folder.write(2, {"step": 2}, ARRAYS)
-    content = bytearray(path.read_bytes())
-    content[place] ^= 4
-    path.write_bytes(content)
+    for number in (1, 2):
+        path = folder.write(number, {"step": number}, ARRAYS)
+    path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(ModelFileError, match="is damaged"):
         read_arrays(path, "model")
     assert folder.newest().metadata == {"step": 1}
     assert "trying the one before" in caplog.text
-
-
-@pytest.mark.parametrize("kept", [0, 1, 100, 0.5, 0.99])
-def test_a_truncated_file_is_noticed(folder, kept):
-    path = folder.write(1, {"step": 1}, ARRAYS)
-    content = path.read_bytes()
-    path.write_bytes(content[: int(kept * len(content)) if isinstance(kept, float) else kept])
+    folder.file(1).write_bytes(b"")
     with pytest.raises(CheckpointError, match=r"checkpoints of .* are damaged"):
         folder.newest()
 

@@ -67,6 +67,8 @@ def test_names_go_with_their_signals(tmp_path, codes):
     assert again[[2, 0]].names == ["c.npy[0]", "a.png"]
     assert SparseCodes.concatenate([again[1], again[0]]).names == ["b.png", "a.png"]
     assert again.on_host().names == codes.names
+    with pytest.raises(ValueError, match="different names"):
+        save_codes(codes, tmp_path / "c", {"names": ["x", "y", "z"]})
     codes.names = None
     assert SparseCodes.concatenate([again, codes]).names is None
 
@@ -81,12 +83,6 @@ def test_names_must_fit(tmp_path, codes, names):
     write_arrays(tmp_path / "c", "codes", {"names": names}, arrays)
     with pytest.raises(ModelFileError, match="damaged codes file: names must"):
         load_codes(tmp_path / "c")
-
-
-def test_names_are_said_once(tmp_path, codes):
-    codes.names = ["a", "b", "c"]
-    with pytest.raises(ValueError, match="different names"):
-        save_codes(codes, tmp_path / "c", {"names": ["x", "y", "z"]})
 
 
 def read_arrays_of(codes, folder):
@@ -126,9 +122,6 @@ def test_events_come_back(tmp_path, dtype):
     assert len(rows) == len(events) > 2**16
     for name in events.dtype.names:
         np.testing.assert_array_equal(np.array([row[name] for row in rows]).astype(events.dtype[name]), events[name])
-    assert [path.name for path in tmp_path.iterdir()] == ["events.csv"]
-
-
-def test_an_empty_table_has_its_names(tmp_path):
     write_events(SparseCodes.from_dense(np.zeros((1, 2, 4, 5))).events(), tmp_path / "events.csv")
     assert (tmp_path / "events.csv").read_text() == "signal,row,column,filter,amplitude\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["events.csv"]

@@ -157,13 +157,6 @@ def test_another_size_is_encoded_with_the_same_tables(tmp_path, colour, make_exi
         assert b.getexif()[274] == 1
 
 
-def test_other_photographs_get_high_quality_without_subsampling(tmp_path, colour):
-    pt.write_photograph(pt.Photograph(colour), tmp_path / "a.jpg")
-    with Image.open(tmp_path / "a.jpg") as image:
-        assert JpegImagePlugin.get_sampling(image) == 0
-        assert np.abs(np.asarray(image).astype(int) - colour).mean() < 2
-
-
 def test_the_small_picture_of_how_it_was_is_not_shown_any_more(tmp_path, colour, make_exif):
     blob = bytearray(make_exif())
     order = "little" if blob[:2] == b"II" else "big"

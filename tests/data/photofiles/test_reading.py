@@ -66,6 +66,8 @@ def test_files_of_every_kind_become_pixels(tmp_path, colour):
     half = (deep / 65535).astype(np.float16)
     tifffile.imwrite(tmp_path / "half.tif", half)
     np.testing.assert_array_equal(pt.read_photograph(tmp_path / "half.tif").pixels, half.astype(np.float32))
+    np.save(tmp_path / "half.npy", colour)
+    assert photograph_size(tmp_path / "half.tif") == photograph_size(tmp_path / "half.npy") == grey.shape
 
 
 def test_one_transparent_colour_of_a_deep_png_is_alpha(tmp_path):
@@ -97,33 +99,15 @@ def test_only_the_first_frame_is_read_and_said(tmp_path, colour, name):
     assert photo.shape == colour.shape[:2]
 
 
-@pytest.mark.parametrize("suffix", [".png", ".jpg", ".tif", ".webp", ".bmp"])
-def test_what_is_cut_short_is_refused(tmp_path, colour, suffix):
-    whole = _saved(tmp_path / f"whole{suffix}", colour).read_bytes()
+@pytest.mark.parametrize("name", ["a.png", "deep.png", "a.jpg", "a.tif", "a.webp", "a.bmp"])
+def test_what_is_cut_short_is_refused(tmp_path, colour, name):
+    path = tmp_path / name
+    pt.write_photograph(pt.Photograph(colour.astype(np.uint16) * 257 if name == "deep.png" else colour), path)
+    whole = path.read_bytes()
     for part in (0, 2, 30, len(whole) // 2):
-        path = tmp_path / f"cut{suffix}"
         path.write_bytes(whole[:part])
-        with pytest.raises(UnreadableFileError, match=f"cut{suffix}"):
+        with pytest.raises(UnreadableFileError, match=name):
             pt.read_photograph(path)
-
-
-def test_a_deep_png_that_is_cut_short_is_refused(tmp_path):
-    path = tmp_path / "cut.png"
-    pt.write_photograph(pt.Photograph(np.random.default_rng(0).integers(0, 65536, (40, 40, 3), np.uint16)), path)
-    path.write_bytes(path.read_bytes()[:5000])
-    with pytest.raises(UnreadableFileError, match=r"cut\.png"):
-        pt.read_photograph(path)
-
-
-def test_sizes_come_from_the_head(tmp_path, colour):
-    for name in ("a.png", "a.jpg", "a.tif", "a.npy"):
-        if name.endswith("npy"):
-            np.save(tmp_path / name, colour)
-        else:
-            _saved(tmp_path / name, colour)
-        assert photograph_size(tmp_path / name) == colour.shape[:2]
-    tifffile.imwrite(tmp_path / "float.tif", colour.astype(np.float32), photometric="rgb")
-    assert photograph_size(tmp_path / "float.tif") == colour.shape[:2]
 
 
 @pytest.mark.parametrize(("name", "package", "extra"), [("a.nef", "rawpy", "raw"), ("a.heic", "pillow_heif", "heif")])

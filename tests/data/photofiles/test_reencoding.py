@@ -81,9 +81,3 @@ def test_metadata_survive(tmp_path, photograph, icc, make_exif, xmp):
         assert b"tiff:Orientation" in image.info["xmp"]
         assert image.info["dpi"] == (240, 240)
         assert image.getexif()[271] == "Maker"
-
-
-def test_a_photograph_that_nobody_changed_is_the_same_file(tmp_path, photograph):
-    Image.fromarray(photograph).save(tmp_path / "a.jpg", quality=60)
-    pt.write_photograph(pt.read_photograph(tmp_path / "a.jpg"), tmp_path / "b.jpg")
-    assert (tmp_path / "b.jpg").read_bytes() == (tmp_path / "a.jpg").read_bytes()
