@@ -139,19 +139,13 @@ def test_synthesis_agrees_with_scipy(case, reference):
 
 
 @given(case=operator_cases())
-def test_correlation_at_indices_agrees_with_the_whole(case):
-    whole = case.operator.correlate(case.signal)
-    assert whole.shape == case.codes.shape
-    index = np.flatnonzero(np.random.default_rng(0).random(whole.size) < 0.4)
-    close(case.operator.correlate(case.signal, index), whole.ravel()[index], case.dtype, scale=10)
-
-
-@given(case=operator_cases())
 def test_correlation_is_the_transposed_matrix(case, reference):
     assume(case.operator.n_codes < 600)
     matrix = reference.matrix(case.filters, case.geometry)
-    expected = (matrix.T @ case.signal.ravel().astype(np.float64)).reshape(case.codes.shape)
-    close(case.operator.correlate(case.signal), expected, case.dtype, scale=10)
+    expected = matrix.T @ case.signal.ravel().astype(np.float64)
+    close(case.operator.correlate(case.signal), expected.reshape(case.codes.shape), case.dtype, scale=10)
+    index = np.flatnonzero(np.random.default_rng(0).random(expected.size) < 0.4)
+    close(case.operator.correlate(case.signal, index), expected[index], case.dtype, scale=10)
 
 
 @pytest.mark.parametrize("size", [(5,), (4,), (3, 4), (6, 1), (2, 3, 4)])
@@ -165,22 +159,6 @@ def test_the_documented_centre_falls_on_the_code(size, boundary):
     x = np.random.default_rng(0).standard_normal((1, *signal))
     np.testing.assert_array_equal(operator.synthesise_dense(x), x)
     np.testing.assert_array_equal(operator.correlate(x), x)
-
-
-def test_a_code_on_the_corner_places_the_filter_by_boundary():
-    filters = np.arange(1.0, 7).reshape(1, 1, 2, 3)
-    corner = np.array([0]), np.ones(1)
-    placed = {
-        boundary: ConvolutionOperator(filters, Geometry((4, 5), (2, 3), 1, boundary)).synthesise(*corner)[0]
-        for boundary in BOUNDARIES
-    }
-    np.testing.assert_array_equal(placed["valid"][:2, :3], filters[0, 0])
-    np.testing.assert_array_equal(placed["same"][:2, :2], filters[0, 0, :, 1:])
-    assert placed["same"][:, 2:].sum() == 0
-    assert placed["full"][0, 0] == 6
-    assert placed["full"].sum() == 6
-    assert placed["circular"][0, -1] == 1
-    assert placed["circular"].sum() == filters.sum()
 
 
 @pytest.mark.parametrize("boundary", BOUNDARIES)

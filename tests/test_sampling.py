@@ -29,18 +29,6 @@ def masks(kind, p, n_filters, grid, steps):
     return chosen.reshape(steps, n_filters, *grid)
 
 
-@pytest.mark.parametrize("p", [0.05, 0.4])
-def test_every_code_is_as_likely_and_neighbours_are_independent(p):
-    steps, n = 3000, 40
-    chosen = np.zeros((steps, n), bool)
-    for step in range(steps):
-        chosen[step, codes(2, (20,), p, 3, step)] = True
-    bound = 5 * np.sqrt(p * (1 - p) / steps)
-    assert np.max(np.abs(chosen.mean(axis=0) - p)) < bound
-    both = np.mean(chosen[:, 1:] & chosen[:, :-1], axis=0)
-    assert np.max(np.abs(both - p**2)) < 5 * np.sqrt(p**2 * (1 - p**2) / steps)
-
-
 @pytest.mark.parametrize("grid", [(50,), (6, 7), (3, 4, 5)])
 @pytest.mark.parametrize("p", [0.02, 0.3, 0.99])
 @pytest.mark.parametrize("kind", KINDS)

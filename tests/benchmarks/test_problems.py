@@ -5,20 +5,8 @@ from benchmarks.certificate import bounds
 
 from benchmarks import problems
 
-KINDS = {
-    *(
-        "1 dimension(s)",
-        "2 dimension(s)",
-        "3 dimension(s)",
-        "float32",
-        "float64",
-        "weights",
-        "channels",
-        "non-negative",
-    ),
-    *problems.BOUNDARIES,
-    *("sampled", "penalty of each filter", "filters of several sizes", "stopped early"),
-}
+KINDS = {*(f"{n} dimension(s)" for n in (1, 2, 3)), "float32", "float64", "weights", "channels", "non-negative"}
+KINDS |= {*problems.BOUNDARIES, "sampled", "penalty of each filter", "filters of several sizes", "stopped early"}
 
 
 def test_all_kinds_occur_and_a_seed_repeats_them():

@@ -27,11 +27,6 @@ def test_about_a_hundredth_is_missing_and_a_seed_repeats_it(picture, kind):
     assert np.any(first != other)
 
 
-@pytest.mark.parametrize(("kind", "share"), [("random-50", 0.5), ("random-80", 0.8)])
-def test_random_pixels(kind, share):
-    assert scars.damage(kind, SHAPE, np.random.default_rng(0)).mean() == pytest.approx(share, abs=0.01)
-
-
 @pytest.mark.parametrize("kind", ["sky-holes", "sky-lines"])
 def test_the_sky_is_where_the_picture_is_smooth(picture, kind):
     mask = scars.damage(kind, SHAPE, np.random.default_rng(0), picture)

@@ -24,6 +24,9 @@ def test_planted_waveforms_are_found_in_raw(fitted, planted, cosines):
     assert 0 < csc.gap_ <= 1e-3
     assert csc.objective_ > 0
     assert csc.dropped_ == {"bad": 0, "reject": 0, "flat": 0}
+    said = r"<CSC \| 2 filters of 0.4 s, rank 1, fit on 20 eeg channels at 100 Hz, gap .*>"
+    assert re.fullmatch(said, repr(csc))
+    assert repr(CSC(4, 0.3)) == "<CSC | 4 filters of 0.3 s, rank 1, no fit yet>"
 
 
 def test_components_are_in_volts_at_the_peak(fitted, planted):
@@ -187,6 +190,8 @@ def test_what_belongs_to_raw_is_refused_for_epochs(epoched):
         CSC(**ARGUMENTS).fit(epoched, start=1.0)
     with pytest.raises(ValueError, match="tstep is for Raw"):
         CSC(**ARGUMENTS).fit(epoched, tstep=2.0)
+    with pytest.raises(TypeError, match="inst must be a Raw or an Epochs of MNE, got"):
+        CSC(**ARGUMENTS).fit(epoched.average())
     with pytest.raises(ValueError, match="duration=3 is 300 samples"):
         CSC(**{**ARGUMENTS, "duration": 3.0}).fit(epoched)
 
