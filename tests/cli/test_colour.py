@@ -75,12 +75,6 @@ def test_arrays_among_the_photographs_have_their_channels_last(learn, coloured, 
     assert "from 3 signals" in answer.out
 
 
-def test_the_plan_says_that_filters_have_channels(learn, coloured):
-    answer = learn("--colour", "--plan", paths=[coloured])
-    assert answer.code == 0, answer.err
-    assert "4 filters of 5×5 in 3 channels" in answer.out
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [(["--channels", "first"], "--channels"), (["--ndim", "1"], "--ndim"), (["--ndim", "3"], "--ndim")],

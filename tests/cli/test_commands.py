@@ -14,7 +14,6 @@ from PIL import Image
 import pointillist as pt
 from pointillist.cli import main
 from pointillist.cli.app import app
-from pointillist.data.sources import SIGNAL_SUFFIXES
 
 COMMANDS = sorted(typer.main.get_command(app).commands)
 SMALL = ["--filters", "3", "--size", "5", "--jobs", "1"]
@@ -132,14 +131,6 @@ def _reading():
     from pointillist.cli import reading
 
     return reading
-
-
-def test_a_folder_of_nothing_but_subfolders_says_where_files_are(cli, tmp_path):
-    (tmp_path / "photos" / "a").mkdir(parents=True)
-    Image.new("L", (9, 9)).save(tmp_path / "photos" / "a" / "a.png")
-    expected = ", ".join(sorted(SIGNAL_SUFFIXES))
-    answer = cli("learn", "photos", "-o", "out.safetensors")
-    refused(answer, f"photos holds no files to read: expected {expected}; 1 more in subfolders not read; --recursive")
 
 
 def test_answers_lie_in_subfolders_as_their_pictures_do(cli, tmp_path):

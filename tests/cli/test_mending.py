@@ -171,16 +171,6 @@ def test_demosaic_gives_colour(cli, tmp_path, colour):
     np.testing.assert_array_equal(mended[::2, 1::2, 1], colour[::2, 1::2, 1])
 
 
-def test_a_penalty_may_be_a_part_of_the_largest(cli, tmp_path, grey, filters):
-    photo = _save(tmp_path / "photo.png", grey)
-    options = [*filters, "--jobs", "1"]
-    for part, name in (("100%", "all.png"), ("5%", "some.png")):
-        answer = cli("denoise", photo, "-o", tmp_path / name, "--penalty", part, *options)
-        assert answer.code == 0, answer.err
-    rough, fine = (np.asarray(Image.open(tmp_path / name)) for name in ("all.png", "some.png"))
-    assert _error(fine, grey) < 0.7 * _error(rough, grey)
-
-
 def test_deblur_by_name_and_by_file_agree(cli, tmp_path, grey, filters):
     photo = _save(tmp_path / "photo.png", scipy.ndimage.convolve(grey, pt.gaussian_kernel(1.2)))
     np.save(tmp_path / "psf.npy", pt.gaussian_kernel(1.2))
@@ -188,13 +178,6 @@ def test_deblur_by_name_and_by_file_agree(cli, tmp_path, grey, filters):
     second = cli("deblur", photo, "-o", tmp_path / "b.png", "--psf", tmp_path / "psf.npy", *filters, *FAST)
     assert (first.code, second.code) == (0, 0), first.err + second.err
     np.testing.assert_array_equal(Image.open(tmp_path / "a.png"), Image.open(tmp_path / "b.png"))
-
-
-def test_super_resolve_doubles_the_size(cli, tmp_path, colour, filters):
-    photo = _save(tmp_path / "photo.png", colour)
-    answer = cli("super-resolve", photo, *filters, *FAST)
-    assert answer.code == 0, answer.err
-    assert Image.open(tmp_path / "photo-enlarged.png").size == (2 * colour.shape[1], 2 * colour.shape[0])
 
 
 @pytest.mark.parametrize("command", ["denoise", "super-resolve"])

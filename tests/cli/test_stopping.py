@@ -10,7 +10,7 @@ from typer.core import TyperCommand
 
 import pointillist as pt
 from pointillist import load
-from pointillist.cli.console import GracefulStop, Progress
+from pointillist.cli.console import GracefulStop
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")
 
@@ -99,16 +99,6 @@ with GracefulStop(announce=True) as stop:
 
 def test_a_terminal_that_is_gone_does_not_end_the_run():
     assert subprocess.run([sys.executable, "-c", _HANGUP]).returncode == 3
-
-
-def test_what_was_learned_is_saved_and_the_command_after_it_is_not_run(learn, tmp_path, monkeypatch):
-    """``learn && next`` went on after Ctrl-C once."""
-    monkeypatch.setattr(Progress, "show", lambda *shown: os.kill(os.getpid(), signal.SIGINT))
-    answer = learn("-q")
-    assert (answer.code, answer.err) == (130, "")
-    written = load(tmp_path / "out.safetensors")
-    assert written.extra_["stopped_early"]
-    assert written.n_iter_ == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
