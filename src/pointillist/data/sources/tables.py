@@ -172,20 +172,21 @@ def _place(column: str, table: Table) -> slice:
 def read_table(path: Path) -> Table:
     """Read a table; raises ValueError with the line and what is wrong there, without the name of the file."""
     check_regular(path, "table")
-    head = _head(path)
-    values, numbers = _values(path, head)
-    shape = (len(values), head.columns - head.timed)
+    form = _form(path)
+    values, numbers = _values(path, form)
+    timed, unit = _times(form.names, values[:_LOOKED_AT, 0]) if form.columns > 1 else (False, None)
+    shape = (len(values), form.columns - timed)
     samples = scratch_file(shape, np.float32) if prod(shape) >= LARGE else np.empty(shape, np.float32)
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as such
-        samples[...] = values[:, int(head.timed) :]
+        samples[...] = values[:, int(timed) :]
     samples.flags.writeable = False
-    if not head.timed:
-        return Table(samples, head.names, None, None)
-    left_out = "".join(head.names[:1])
-    rate = _rate(values[:, 0], numbers, head.unit, guessed=not left_out)
+    if not timed:
+        return Table(samples, form.names, None, None)
+    left_out = "".join(form.names[:1])
+    rate = _rate(values[:, 0], numbers, unit, guessed=not left_out)
     if rate is None:
         _warn_once(f"{path}: its first column{left_out and f', {left_out},'} counts evenly and is left out")
-    return Table(samples, head.names[1:], rate, left_out)
+    return Table(samples, form.names[1:], rate, left_out)
 
 
 @cache
@@ -195,7 +196,7 @@ def _warn_once(said: str) -> None:
 
 
 @dataclass(frozen=True)
-class _Head:
+class _Form:
     """Form of the lines of a table."""
 
     encoding: str
@@ -205,11 +206,9 @@ class _Head:
     first_line: int  # number of the first line that holds numbers
     columns: int  # cells of each line
     padded: bool  # a delimiter ends each line
-    timed: bool  # the first column holds times, or counts samples
-    unit: float | None  # seconds that one stands for in the column of times; None where that is not known
 
 
-def _head(path: Path) -> _Head:
+def _form(path: Path) -> _Form:
     """Look at the first lines of a table; raises ValueError where they are none of a table of numbers."""
     with path.open("rb") as stream:
         begin = stream.read(2**12)
@@ -237,8 +236,7 @@ def _head(path: Path) -> _Head:
     if set(names) >= _EVENTS:
         raise ValueError("it is a table of events, as encode --events writes it: give the recording itself")
     comma = delimiter != "," and not any("." in cell for row in body for cell in row)
-    timed, unit = _times(names, body) if columns > 1 else (False, None)
-    return _Head(encoding, delimiter, comma, names, lines[named][0], columns, padded, timed, unit)
+    return _Form(encoding, delimiter, comma, names, lines[named][0], columns, padded)
 
 
 def _lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
@@ -263,46 +261,42 @@ def _lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
                 yield number, line.rstrip("\n")
 
 
-def _values(path: Path, head: _Head) -> tuple[NDArray[np.float64], Sequence[int]]:
+def _values(path: Path, form: _Form) -> tuple[NDArray[np.float64], Sequence[int]]:
     """The numbers of a table, (lines, columns), and of its lines; raises where one has other columns, or no number."""
     numbers = array("q")
 
     def body() -> Iterator[str]:
         del numbers[:]
-        for number, line in _lines(path, head.encoding):
-            if number >= head.first_line:
+        for number, line in _lines(path, form.encoding):
+            if number >= form.first_line:
                 numbers.append(number)
-                line = line.removesuffix(head.delimiter or "") if head.padded else line
-                yield line.replace(",", ".") if head.comma else line
+                line = line.removesuffix(form.delimiter or "") if form.padded else line
+                yield line.replace(",", ".") if form.comma else line
 
     try:
-        found = np.loadtxt(body(), np.float64, comments=None, delimiter=head.delimiter, quotechar='"', ndmin=2)
-        if found.shape == (len(numbers), head.columns):
+        found = np.loadtxt(body(), np.float64, comments=None, delimiter=form.delimiter, quotechar='"', ndmin=2)
+        if found.shape == (len(numbers), form.columns):
             return found, numbers
     except ValueError as error:  # for empty cells too
         logger.debug("%s is read cell by cell: %s", path, error)
     samples = array("d")
     for line in body():
-        cells = _cells(line, head.delimiter)
-        if len(cells) != head.columns:
+        cells = _cells(line, form.delimiter)
+        if len(cells) != form.columns:
             words = "column" if len(cells) == 1 else "columns"
-            raise ValueError(f"line {numbers[-1]} has {len(cells)} {words}, the lines before it have {head.columns}")
-        try:
-            samples.extend(list(map(float, cells)))
-        except ValueError:
-            samples.extend([_number(head, numbers[-1], column, cell) for column, cell in enumerate(cells)])
-    return np.frombuffer(samples).reshape(-1, head.columns), numbers
-
-
-def _number(head: _Head, line: int, column: int, cell: str) -> float:
-    try:
-        return np.nan if _MISSING.fullmatch(cell) else float(cell)
-    except ValueError:
-        called = f" ({head.names[column]})" if any(head.names[column : column + 1]) else ""
-        advice = "an empty cell is a missing sample, and a line that begins with # is passed over"
-        if head.timed and column == 0:
-            advice = "write times as seconds, or remove the column"
-        raise ValueError(f"line {line}, column {column + 1}{called}: {shown(cell)} is no number; {advice}") from None
+            raise ValueError(f"line {numbers[-1]} has {len(cells)} {words}, the lines before it have {form.columns}")
+        for column, cell in enumerate(cells):
+            try:
+                samples.append(float(cell))
+            except ValueError:
+                if not _MISSING.fullmatch(cell):
+                    called = f" ({form.names[column]})" if any(form.names[column : column + 1]) else ""
+                    raise ValueError(
+                        f"line {numbers[-1]}, column {column + 1}{called}: {shown(cell)} is no number; an empty cell is a "
+                        "missing sample, times are written as seconds, and a line that begins with # is passed over"
+                    ) from None
+                samples.append(np.nan)
+    return np.frombuffer(samples).reshape(-1, form.columns), numbers
 
 
 def _rate(times: NDArray[np.float64], numbers: Sequence[int], unit: float | None, *, guessed: bool) -> float | None:
@@ -345,26 +339,24 @@ def _names_columns(rows: Sequence[Sequence[str]]) -> bool:
     if any(not _MISSING.fullmatch(cell) and _number_in(cell) is None for cell in cells):
         return True
     columns = cells if cells[0] else cells[1:]  # as pandas writes a table with its index
-    if len(rows) == 1 or columns != [str(number) for number in range(len(columns))] or _counts_evenly(rows):
+    counted = columns == [str(number) for number in range(len(columns))]
+    if len(rows) == 1 or not counted or _counts_evenly([_number_in(row[0]) for row in rows]):
         return False
     fractions = any("." in cell or "," in cell for row in rows for cell in row)  # two whole numbers may be samples
     return len(cells) > (1 if fractions or columns != cells else 2)
 
 
-def _counts_evenly(rows: Sequence[Sequence[str]]) -> bool:
-    """True if the first cells of three lines or more are numbers that grow by equal steps, or by nearly equal ones."""
-    values = [_number_in(row[0]) for row in rows]
-    if len(values) < 3 or None in values:
-        return False
+def _counts_evenly(values: Sequence[float | None] | NDArray[np.float64]) -> bool:
+    """True if three numbers or more grow by equal steps, or by nearly equal ones."""
     steps = np.diff(np.array(values, np.float64))
     allowed = 1e-3 if len(steps) < 20 else 0.6  # of a step: few count evenly, many may be rounded
-    return bool(np.all(steps > 0) and np.ptp(steps) <= allowed * np.max(steps))
+    return bool(len(steps) > 1 and np.all(steps > 0) and np.ptp(steps) <= allowed * np.max(steps))
 
 
-def _times(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[bool, float | None]:
+def _times(names: Sequence[str], first: NDArray[np.float64]) -> tuple[bool, float | None]:
     """True if the first column holds times or counts samples, and the seconds that one stands for."""
     if not names or not names[0] or names[0].startswith("Unnamed"):  # as pandas names an index
-        return _counts_evenly(rows), None
+        return _counts_evenly(first), None
     words = re.findall(r"[^\W\d_]+", names[0].casefold())
     if words and set(words) <= _COUNTS:
         return True, None
