@@ -8,7 +8,6 @@ another file: links and names are followed here, and in bounded time.
 from __future__ import annotations
 
 import json
-import operator
 import os
 import threading
 import zipfile
@@ -21,7 +20,7 @@ from importlib import import_module
 from itertools import islice, product
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, BinaryIO
 
 import numpy as np
 import tifffile
@@ -71,7 +70,6 @@ class StackedSource(StoredSource):
     """
 
     windowed = True
-    kind: ClassVar[str]
     inside: str = ""
     """Name of the array in a file that holds several; set before `__init__` is called."""
 
@@ -86,7 +84,7 @@ class StackedSource(StoredSource):
         self._opened: Any = None
         with damage_named(self._label):
             array = self._array()
-            self._stored_shape = shape = tuple(map(operator.index, array.shape))
+            self._stored_shape = shape = tuple(map(int, array.shape))
             self._dtype = np.dtype(array.dtype)
             if len(shape) not in (axes, axes + 1) or 0 in shape:
                 channels = "" if channel_axis is None else " and channels"
@@ -189,7 +187,7 @@ class StackedSource(StoredSource):
 
     def describe(self) -> dict[str, Any]:
         return {
-            "kind": self.kind,
+            "kind": type(self).__name__.removesuffix("Source").lower(),
             "signals": len(self),
             "shape": list(self._shape),
             "type": self._dtype.name,
@@ -241,8 +239,6 @@ class NpySource(StackedSource):
     (5, 200)
     """
 
-    kind: ClassVar[str] = "npy"
-
     def _open(self) -> MappedFile:
         return MappedFile(map_npy(self.path))
 
@@ -267,8 +263,6 @@ class TiffSource(StackedSource):
     >>> len(pt.sources.TiffSource("stack.tif")), len(pt.sources.TiffSource("stack.tif", ndim=3))
     (7, 1)
     """
-
-    kind: ClassVar[str] = "tiff"
 
     def _open(self) -> Any:
         check_regular(self.path, "TIFF file")
@@ -406,8 +400,6 @@ class Hdf5Source(StackedSource):
     >>> source = pt.sources.Hdf5Source("cells.h5", dataset="images")  # doctest: +SKIP
     """
 
-    kind: ClassVar[str] = "hdf5"
-
     def __init__(self, path: str | Path, dataset: str = "", ndim: int = 2, *, channel_axis: int | None = None) -> None:
         check_arguments(dataset=dataset)
         self.inside = dataset
@@ -519,8 +511,6 @@ class ZarrSource(StackedSource):
     >>> import pointillist as pt
     >>> source = pt.sources.ZarrSource("cells.zarr", array="0/images")  # doctest: +SKIP
     """
-
-    kind: ClassVar[str] = "zarr"
 
     def __init__(self, path: str | Path, array: str = "", ndim: int = 2, *, channel_axis: int | None = None) -> None:
         check_arguments(array=array)

@@ -16,7 +16,6 @@ from functools import cache
 from itertools import islice
 from math import prod
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,8 +88,6 @@ class TableSource(StackedSource):
     array([[ 0.5 ,  0.25, -1.  ],
            [ 1.  ,   nan,  2.5 ]], dtype=float32)
     """
-
-    kind: ClassVar[str] = "table"
 
     def __init__(self, path: str | Path, column: str = "", *, channels: bool = False) -> None:
         check_arguments(column=column, channels=channels)
