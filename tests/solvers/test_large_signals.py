@@ -119,19 +119,6 @@ def test_every_block_is_in_one_tile_and_tiles_of_one_colour_reach_disjoint_sampl
         assert np.all(owned == 1)
 
 
-def test_what_tiles_cannot_do_is_refused(reference):
-    problem, _ = reference.problem(np.random.default_rng(0), (30,), (4,), sample=np.arange(0, 90, 3))
-    with pytest.raises(ValueError, match="sampled"):
-        TiledDescent().prepare(problem)
-    problem, _ = reference.problem(np.random.default_rng(0), (30,), (4,), boundary="circular")
-    with pytest.raises(ValueError, match="circular"):
-        TiledDescent().prepare(problem)
-    with pytest.raises(ValueError, match="ridge"):
-        TiledDescent(coder=CoordinateDescent(ridge=1.0))
-    with pytest.raises(ValueError, match="side"):
-        TiledDescent(side=0)
-
-
 def test_encode_takes_tiles_for_large_signals_and_files(reference, tmp_path, monkeypatch):
     """One call for signals of all sizes; what lives in a file stays there."""
     monkeypatch.setattr("pointillist.solvers.large_signals.LARGE", 2000)

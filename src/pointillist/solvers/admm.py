@@ -266,34 +266,23 @@ class SampledOperator:
 def make_system(
     kind: str, operator: SampledOperator, rho: float, n_signals: int = 1, iterations: int = 1, memory: float = 1e9
 ) -> System:
-    """(ρ I + A Aᵀ)⁻¹ by a Cholesky factor ("cholesky"), by conjugate gradients ("cg"), or by what is cheaper ("auto")."""
-    geometry = operator.problem.geometry
-    if kind == "cholesky" and (geometry.boundary == "circular" or geometry.channels > 1):
+    """(ρ I + A Aᵀ)⁻¹ by a Cholesky factor ("cholesky"), by conjugate gradients ("cg"), or by what is cheaper ("auto").
+
+    As in the paper the factor pays when signals share it, if it fits a memory budget in bytes. The decision rests on counts
+    of products, never on a clock: a quarter for those of level-3 BLAS, eight steps of conjugate gradients.
+    """
+    geometry, codes = operator.problem.geometry, operator.n_codes
+    samples, taps, width = prod(geometry.signal), prod(geometry.filter), band_width(geometry.signal, geometry.filter)
+    is_banded = geometry.boundary != "circular" and geometry.channels == 1
+    if kind == "cholesky" and not is_banded:
         raise ValueError(
             'quadratic="cholesky" needs one channel and a boundary other than circular; use quadratic="cg"'
         )
-    if kind == "auto":
-        kind = cheaper_system(operator, n_signals, iterations, memory)
+    fits = samples * (width + 1) * operator.problem.filters.dtype.itemsize <= memory
+    saved = n_signals * iterations * (32 * codes * taps - 4 * samples * width)
+    if kind == "auto" and is_banded and fits and codes * taps**2 + samples * width**2 / 4 < saved:
+        kind = "cholesky"
     return banded_cholesky(operator, rho) if kind == "cholesky" else conjugate_gradients(operator, rho)
-
-
-def cheaper_system(operator: SampledOperator, n_signals: int, iterations: int, memory: float) -> str:
-    """ "cholesky" or "cg", whichever does less arithmetic, within the memory budget in bytes.
-
-    As in the paper the factor pays when signals share it. The decision rests on counts, never on a clock.
-    """
-    geometry = operator.problem.geometry
-    if geometry.boundary == "circular" or geometry.channels > 1:
-        return "cg"
-    samples, bandwidth = prod(geometry.signal), band_width(geometry.signal, geometry.filter)
-    if samples * (bandwidth + 1) * operator.problem.filters.dtype.itemsize > memory:
-        return "cg"
-    taps = prod(geometry.filter)
-    assembly = operator.n_codes * taps**2
-    factor = samples * bandwidth**2 / 4  # a quarter: level-3 BLAS against vector kernels
-    substitution = n_signals * iterations * 4 * samples * bandwidth
-    products = n_signals * iterations * 8 * 4 * operator.n_codes * taps  # eight steps of conjugate gradients
-    return "cholesky" if assembly + factor + substitution < products else "cg"
 
 
 def band_width(signal: tuple[int, ...], filter_size: tuple[int, ...]) -> int:

@@ -64,8 +64,6 @@ class Tuning:
     """Passes over the working set, at most, in a round that looked at near violators only."""
     smooth: int = 3
     """Plain sweeps at the end of such a round, which smooth the residual."""
-    new_codes: float = 4.0
-    """A round takes up so many times as many codes of large filters as there are, at most: visiting them takes long."""
     thread_products: int = 2**23
     """Products of a scan from which on threads share the work on a signal: a tenth of a millisecond, time after time."""
     thread_products_with_ridge: int = 2**26
@@ -245,7 +243,7 @@ class HostWorkingSet:
 
     `ratio` is the largest |Dᵀr| / λ that the last look found, `rounding` a bound on its rounding so far. `known` are upper
     bounds of the ratios of all positions and the flat padded residual that they hold for, where there are some before the
-    first look. Violations up to `negligible` are not looked for.
+    first look.
 
     Attributes
     ----------
@@ -268,7 +266,6 @@ class HostWorkingSet:
         *,
         certifies: bool = True,
         known: tuple[NDArray, NDArray] | None = None,
-        negligible: float = 0.0,
     ) -> None:
         self.settings, self.state, self.i, self.signal, self.mapper = settings, state, i, signal, mapper
         self.problem, self.geometry, self.weights = state.problem, state.problem.geometry, state.problem.weights_of(i)
@@ -293,7 +290,6 @@ class HostWorkingSet:
         self.scanned: NDArray | None = None  # residual of the last scan
         self.ratio, self.rounding = np.inf, 0.0
         self.screens = state.can_screen and (not certifies or self.problem.filters.size >= TUNING.screened)
-        self.negligible = negligible if self.screens else 0.0
         if known is not None and self.screens:
             self.best[:], self.scanned = known
         self.seen = self.best, self.winner  # where violators are taken from
@@ -374,7 +370,7 @@ class HostWorkingSet:
         self.rounding, stale = max(self.rounding, rounding), None
         if self.scanned is not None and self.screens:
             self.slack += state.rises(self.geometry, flat - self.scanned)
-            stale = np.flatnonzero(self.best + self.slack > 1 + self.negligible - 2 * self.rounding)
+            stale = np.flatnonzero(self.best + self.slack > 1 - 2 * self.rounding)
         self.scanned = flat.copy()
         if self.certifies and self.near is None and state.can_list and self.ratio - 1 <= TUNING.near_violation:
             self.near = state.scan_for_near(flat, self.ratio - 1, self.best, self.winner, self.mapper)
@@ -389,17 +385,11 @@ class HostWorkingSet:
         """Take the best violator of every cell of positions in, and sweep until no code moves more than the target.
 
         Penalties are multiplied with what is `raised`. Codes that end at zero are dropped, and those that are smaller than
-        a share `smallest` of their penalty. Of large filters, which take long to visit, only the worst violators are taken
-        where they are many beside the codes so far.
+        a share `smallest` of their penalty.
         """
         settings, factor, (best, winner) = self.settings, float(raised[0]), self.seen
         positions = np.arange(len(best)) if cell == 1 else _best_of_cells(best, self.geometry.grid, cell)
-        floor = max(factor * (1 + 4 * self.epsilon), 1 + self.negligible)
-        positions = positions[best[positions] > best.dtype.type(floor)]
-        if self.state.transforms is not None and settings.ridge == 0:
-            most = max(TUNING.new_codes * len(self.codes), len(best) / 8, 1)
-            if len(positions) > most:
-                positions = np.sort(positions[np.argsort(-best[positions], kind="stable")[: int(most)]])
+        positions = positions[best[positions] > best.dtype.type(factor * (1 + 4 * self.epsilon))]
         n_positions = self.geometry.n_positions
         fresh = winner[positions].astype(np.int64) * n_positions + positions
         self.codes, self.values = merge(self.codes, self.values, fresh, n_positions, self.problem.n_filters)

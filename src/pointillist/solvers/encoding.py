@@ -203,10 +203,10 @@ def encode_signals(
     dtype = np.result_type(filters, *{signal.dtype for signal in signals})
     filters = filters.astype(dtype, copy=False)
     results, places = [], []
-    done, total = 0.0, sum(signal.size for signal in signals)
     rescaled = getattr(solver, "rescaled", lambda power: solver)
     in_units = rescaled(1) is not solver  # some setting is in units of w ‖d‖²
-    for members, scale in by_scale(signals, filters, weights, penalty, alike=in_units):
+    groups = by_scale(signals, filters, weights, penalty, alike=in_units)
+    for number, (members, scale) in enumerate(groups):
         geometry = Geometry(signals[members[0]].shape[1:], filters.shape[2:], filters.shape[1], boundary)
         own = None
         if weights is not None:  # one array where all share it, so that solvers can share their factors
@@ -225,8 +225,11 @@ def encode_signals(
         )
         chosen = scale.taken(signals, members, dtype)
         begin = None if start is None else scale.start(start[members], dtype)
-        share = sum(signal.size for signal in chosen) / total
-        settled = None if progress is None else (lambda part, done=done, share=share: progress(done + share * part))
+
+        def settled(part: float, number: int = number) -> None:
+            if progress is not None:
+                progress((number + part) / len(groups))
+
         coder, projection = rescaled(scale.curvature), in_span(problem, chosen)
         if projection is None:
             found = _solve(coder, problem, chosen, begin, n_jobs, settled)
@@ -239,9 +242,7 @@ def encode_signals(
                 found = _solve(coder, problem, chosen, begin, n_jobs, None)
         results.append(scale.restored(found, members))
         places.append(members)
-        done += share
-        if settled is not None:
-            settled(1.0)
+        settled(1.0)
     return merge_results(results, places)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -105,13 +104,20 @@ def explained_variance(
     gains, left, whole = np.zeros(len(bank)), 0.0, 0.0
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for i, (array, geometry) in enumerate(zip(arrays, geometries, strict=True)):
-            for rows, fit in _bands(bank, geometry, host.indices[i], host.values[i].astype(np.float64)):
-                x = array[:, rows].astype(np.float64)
-                w = 1.0 if seen is None else seen[i][:, rows].astype(np.float64)
-                residual = x - sum(map(fit, range(len(bank))))
+            numbers, places = np.divmod(host.indices[i], geometry.n_positions)
+            for band, first, local, cut in _bands(geometry):
+                # The codes whose filters reach the band, on a grid of its own.
+                row = geometry.n_positions // geometry.grid[0]
+                chosen = np.flatnonzero((places >= first * row) & (places < (first + local.grid[0]) * row))
+                indices = numbers[chosen] * local.n_positions + places[chosen] - first * row
+                values, operator = host.values[i][chosen].astype(np.float64), ConvolutionOperator(bank, local)
+                x = array[:, band].astype(np.float64)
+                w = 1.0 if seen is None else seen[i][:, band].astype(np.float64)
+                residual = x - operator.synthesise(indices, values)[cut]
                 whole, left = whole + float(np.sum(w * x**2)), left + float(np.sum(w * residual**2))
-                for k in range(len(bank)):  # computed anew: the fits of all filters at once would fill the memory
-                    one = fit(k)
+                for k in range(len(bank)):  # the fits of all filters at once would fill the memory
+                    own = numbers[chosen] == k
+                    one = operator.synthesise(indices[own], values[own])[cut]
                     gains[k] += np.sum(w * one * (2 * residual + one))
         shares, rest = gains / whole, left / np.float64(whole)
     if not 0 < whole < np.inf or not np.isfinite(shares).all() or not np.isfinite(rest):
@@ -119,32 +125,24 @@ def explained_variance(
     return ExplainedVariance(shares, 1 - float(rest))
 
 
-def _bands(
-    bank: NDArray, geometry: Geometry, indices: NDArray, values: NDArray
-) -> Iterator[tuple[slice, Callable[[int], NDArray]]]:
-    """Bands of a signal along its first axis, and functions that say what the codes of one filter make of them.
+def _bands(geometry: Geometry) -> Iterator[tuple[slice, int, Geometry, tuple[slice, ...]]]:
+    """Bands of a signal along its first axis: first rows of codes that reach them, geometries, places in these.
 
     A signal whose filters wrap around is one band.
     """
-    length, size, offset = geometry.signal[0], geometry.filter[0], geometry.offset[0]
-    row = prod(geometry.grid[1:])
+    length, size, offset, grid = geometry.signal[0], geometry.filter[0], geometry.offset, geometry.grid
+    if geometry.boundary == "circular":
+        yield slice(0, length), 0, geometry, (slice(None),)
+        return
     step = max(size, BAND_SAMPLES // (geometry.channels * prod(geometry.signal[1:])))
-    for begin in range(0, length, length if geometry.boundary == "circular" else step):
+    for begin in range(0, length, step):
         end = min(begin + step, length)
-        first, local, inside = 0, geometry, tuple[slice, ...]()
-        if geometry.boundary != "circular":
-            first, last = max(begin + offset - size + 1, 0), min(end + offset, geometry.grid[0])
-            local = Geometry(
-                (last - first + size - 1, *geometry.padded[1:]), geometry.filter, geometry.channels, "valid"
-            )
-            corner = (begin + offset - first, *geometry.offset[1:])
-            sides = (end - begin, *geometry.signal[1:])
-            inside = tuple(slice(o, o + n) for o, n in zip(corner, sides, strict=True))
-        operator = ConvolutionOperator(bank, local)
-
-        def fit(k: int, first: int = first, operator: Any = operator, inside: Any = inside) -> NDArray:
-            base, own = k * geometry.n_positions + first * row, operator.geometry.n_positions
-            a, b = np.searchsorted(indices, [base, base + own])
-            return operator.synthesise(indices[a:b] - base + k * own, values[a:b])[(slice(None), *inside)]
-
-        yield slice(begin, end if inside else length), fit
+        first, last = max(begin + offset[0] - size + 1, 0), min(end + offset[0], grid[0])
+        local = Geometry((last - first + size - 1, *geometry.padded[1:]), geometry.filter, geometry.channels, "valid")
+        rest = (slice(o, o + n) for o, n in zip(offset[1:], geometry.signal[1:], strict=True))
+        yield (
+            slice(begin, end),
+            first,
+            local,
+            (slice(None), slice(begin + offset[0] - first, end + offset[0] - first), *rest),
+        )

@@ -43,10 +43,6 @@ class Tuning:
     """By how much ratios may exceed one after the first pass: borders are not worth much before both sides are good."""
     fall: float = 0.15
     """What part of that they may after the next."""
-    unseen: float = 0.15
-    """Violations up to this share of a pass's excess are not looked for before the last passes."""
-    settled: float = 0.5
-    """Violations up to this share of the tolerance are not looked for in the last passes."""
     passes: int = 100
     margin: float = 0.8
     """Share of the tolerance that a tile is solved to, so that what its neighbours change need not bring it back."""
@@ -71,7 +67,7 @@ class TiledDescent:
     Parameters
     ----------
     coder : CoordinateDescent
-        What solves a tile; its `tol` is the relative gap of the whole signal.
+        What solves a tile, without a ridge; its `tol` is the relative gap of the whole signal.
     side : int, optional
         Side of a block; a tile has two. By default a tile has some 2^18 positions, 512² in a picture.
     progress : callable, optional
@@ -84,23 +80,13 @@ class TiledDescent:
     side: int | None = None
     progress: Progress | None = None
 
-    def __post_init__(self) -> None:
-        if self.side is not None and self.side < 1:
-            raise ValueError(f"side must be a positive number of positions, got {self.side}")
-        if self.coder.ridge > 0:
-            raise ValueError("coder must have no ridge: it would not come to rest tile by tile")
-
     @property
     def tol(self) -> float:
         """The relative gap to reach."""
         return self.coder.tol
 
     def prepare(self, problem: Problem) -> DescentState:
-        """Lay out what all signals share."""
-        if problem.drawn is not None:
-            raise ValueError("sampled problems are not solved by tiles: use solver=CoordinateDescent(...)")
-        if problem.geometry.boundary == "circular":
-            raise ValueError("circular problems are not solved by tiles: use solver=CoordinateDescent(...)")
+        """Lay out what all signals share; problems are neither circular nor sampled."""
         return self.coder.prepare(problem)
 
     def solve(
@@ -124,16 +110,14 @@ class TiledDescent:
 
 def by_tiles(solver: Solver, problem: Problem, progress: Progress | None) -> Solver:
     """The solver that a problem of this size calls for: large ones are solved by tiles where the solver can."""
-    small = problem.drawn is not None or not _is_large(problem.geometry)
-    if small or not isinstance(solver, CoordinateDescent) or solver.ridge > 0:
-        return solver
-    return TiledDescent(coder=solver, progress=progress)
-
-
-def _is_large(geometry: Geometry) -> bool:
+    geometry = problem.geometry
     samples = geometry.channels * prod(geometry.signal)
     large = geometry.n_positions >= LARGE or samples >= TUNING.many_channels * LARGE
-    return large and geometry.boundary != "circular"
+    if not large or problem.drawn is not None or geometry.boundary == "circular":
+        return solver
+    if not isinstance(solver, CoordinateDescent) or solver.ridge > 0:  # which would not come to rest tile by tile
+        return solver
+    return TiledDescent(coder=solver, progress=progress)
 
 
 class LargeSignal:
@@ -175,13 +159,10 @@ class LargeSignal:
         planned = max(1, math.ceil(math.log(goal / excess) / math.log(tuning.fall)))
         for passes in range(tuning.passes):
             excess = max(excess * tuning.fall, goal)
-            negligible = tuning.settled * tol if excess == goal else tuning.unseen * excess
             colours = self.blocks.colours(self.blocks.shift(passes))
             for number, tiles in enumerate(colours, 1):
-                rounds += self._solve_tiles(tiles, excess, negligible, begin is not None)
-                # Until the goal is near every planned pass counts alike; then what counts is how much is settled.
-                share = number / len(colours) if excess > goal else float(np.mean(self.ratio <= 1 + goal))
-                report((min(passes, planned - 1) + share) / planned)
+                rounds += self._solve_tiles(tiles, excess)
+                report(min((passes + number / len(colours)) / planned, 1.0))
             if excess > goal or np.any(self.ratio > 1 + excess):
                 continue
             found = self.certificate()
@@ -222,7 +203,7 @@ class LargeSignal:
             fit = view.problem.operator.synthesise(*view.local(*self.codes[block]))
             view.put(view.residual - (fit if view.weights is None else view.weights * fit))
 
-    def _solve_tiles(self, tiles: list[Tile], excess: float, negligible: float, started: bool) -> int:
+    def _solve_tiles(self, tiles: list[Tile], excess: float) -> int:
         """Solve those tiles of one colour that are not settled, side by side; returns the most rounds that one took."""
         rounds, overlap, sizes = 0, self.blocks.overlap, self.problem.geometry.filter
         todo = [tile for tile in tiles if np.max(self.ratio[tile]) > 1 + excess]
@@ -232,13 +213,11 @@ class LargeSignal:
             codes, values = view.local(*self._codes_of(self.blocks.near(tile, overlap), view.box))
             signal, bounds = view.left_for(codes, values), self.bounds[view.box].ravel()
             known = (bounds, view.geometry.spread(view.residual)) if np.all(np.isfinite(bounds)) else None
-            spread_out = known is not None or started
-            coder = replace(self.coder, cells=self.coder.cells[-1:]) if spread_out else self.coder
-            sets = HostWorkingSet(
-                coder, coder.prepare(view.problem), 0, signal, (codes, values), map,
-                certifies=False, known=known, negligible=negligible,
-            )  # fmt: skip
-            found = solve_by_rounds(sets, coder, lambda look: look.ratio + sets.rounding > 1 + TUNING.margin * excess)
+            state = self.coder.prepare(view.problem)
+            sets = HostWorkingSet(self.coder, state, 0, signal, (codes, values), map, certifies=False, known=known)
+            found = solve_by_rounds(
+                sets, self.coder, lambda look: look.ratio + sets.rounding > 1 + TUNING.margin * excess
+            )
             touching = replace(view.geometry, boundary="full")  # all positions whose filters reach a sample of the tile
             rise = self.state.rises(touching, touching.spread(view.put(found.residuals[0]))).reshape(touching.grid)
             return view, found, sets.best + sets.slack + sets.best.dtype.type(sets.rounding), rise
