@@ -51,8 +51,6 @@ class Tuning:
     """Pixels beyond a mark: chroma at half resolution in blocks of 8 rarely carries a visible tint farther."""
     mixed: tuple[float, float, float] = (2.5, 0.035, 0.3)
     """Share of the colour in a mixture: in deviations of the surroundings, at least, at most."""
-    mixed_beside: tuple[float, float, float] = (0.5, 0.02, 0.05)
-    """The same for neighbours of sure pixels, where mixtures are expected."""
     disturbed: tuple[float, float] = (2.5, 6.0)
     """Disturbance of JPEG elsewhere: in deviations of the surroundings, and levels at least."""
 
@@ -304,8 +302,8 @@ def _with_fringe(levels: NDArray[np.uint8], key: Levels, sure: Mask, lossy: bool
         share = np.sum((values - below) * towards, axis=-1) / length
         doubt = np.sqrt(np.sum((spread * towards) ** 2, axis=-1)) / length
         halfway += int(np.count_nonzero((share > 0.15) & (share < 0.85) & beside[here] & ~sure[here]))
-        least = [np.clip(times * doubt, low, high) for times, low, high in (TUNING.mixed, TUNING.mixed_beside)]
-        mixed = share > np.where(beside[here], least[1], least[0])
+        deviations, *ends = TUNING.mixed
+        mixed = share > np.clip(deviations * doubt, *ends)
         if lossy:
             deviations, at_least = TUNING.disturbed
             mixed |= np.any(np.abs(values - below) > np.maximum(deviations * spread, at_least), axis=-1)

@@ -38,9 +38,6 @@ NAMES = {"inpaint": "inpainted", "denoise": "denoised", "deblur": "deblurred", "
 COLOURS = dict(zip(KEYS, ("magenta", "green", "red", "cyan", "blue", "yellow"), strict=True))
 """Words for the colours of marks."""
 
-KEPT = 8
-"""Masks that were found and are kept, for undo."""
-
 Answer = TypeVar("Answer")
 Mask = NDArray[np.bool_]
 
@@ -212,14 +209,12 @@ class Session:
             self.job = Job(what, work, keep)
 
     def _add(self, mask: Mask, colour: str | None = None) -> None:
-        """Keep a mask under the next number; `colour` is given for marks of that colour, which are never forgotten."""
+        """Keep a mask under the next number, for undo; `colour` is given for marks of that colour."""
         with self._lock:
             number = next(self._numbers)
             if colour is not None:
                 self._marks = {"id": number, "colour": colour}
-            others = [one for one in self._found if self._marks is None or one != self._marks["id"]]
-            forgotten = others[: -KEPT + 1]
-            self._found = {one: old for one, old in self._found.items() if one not in forgotten} | {number: mask}
+            self._found[number] = mask
 
     def describe(self) -> dict[str, Any]:
         """The state of everything, for a browser that opens or opens again."""
