@@ -10,7 +10,7 @@ import scipy.signal
 import pointillist as pt
 from pointillist.restore import Details, inpaint
 from pointillist.restore.engine import Settings
-from pointillist.restore.inpainting import TUNING, Coding, beside, fill_channels, scattered
+from pointillist.restore.inpainting import TUNING, Coding, beside, fill, scattered
 from pointillist.restore.picture import Canvas, open_canvas
 from pointillist.restore.prediction import TUNING as PREDICTION
 from pointillist.restore.smooth import smooth_part
@@ -248,7 +248,7 @@ def filled(planes, missing, coding=None, n_jobs=1, progress=None, **options):
     """Planes with their missing pixels filled in by neighbours, and the deviations."""
     out, deviation = np.where(missing, np.nan, planes), np.zeros((1, *missing.shape))
     settings = Settings(n_jobs=n_jobs, progress=progress)
-    fill_channels(Canvas(out.copy(), missing[None]), coding, out, settings, deviation=deviation, **options)
+    fill(Canvas(out.copy(), missing[None]), out, settings, coding, deviation=deviation, **options)
     return out, deviation[0]
 
 
@@ -369,7 +369,7 @@ def test_large_values_and_offsets_do_not_matter():
     missing = np.zeros((150, 150), bool)
     missing[40:90, 40:90] = True
     huge = 1e40 * planes
-    fill_channels(Canvas(1e40 * planes, missing[None], 1e40), None, huge, Settings())
+    fill(Canvas(1e40 * planes, missing[None], 1e40), huge, Settings())
     np.testing.assert_allclose(huge[:, missing] / 1e40, filled(planes, missing)[0][:, missing], atol=1e-5)
 
 
@@ -466,7 +466,7 @@ def damage(side):
 
 def coder(picture, missing, filters, price="auto", trusted=False):
     canvas = open_canvas(picture, missing, data_range=1.0)
-    return Coding(filters[:, None], price, 0.3).coder(canvas, Settings(n_jobs=1), trusted=trusted)
+    return Coding(filters[:, None], price).coder(canvas, Settings(n_jobs=1), trusted=trusted)
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -510,7 +510,7 @@ def test_only_scattered_pixels_are_coded_unless_everywhere(filters, everywhere, 
     picture = halves(0.05, 0.05)[:128]
     canvas = open_canvas(picture, missing, data_range=1.0)
     target = picture[None].copy()
-    made = fill_channels(canvas, Coding(filters[:, None], 0.1, 0.3), target, settings, everywhere=everywhere)
+    made = fill(canvas, target, settings, Coding(filters[:, None], 0.1), everywhere=everywhere)
     assert set(made[0].coded) == boxes
     np.testing.assert_array_equal(target[0][~missing], picture[~missing])
     assert np.all(target[0][missing] != picture[missing])
@@ -521,7 +521,7 @@ def test_without_a_coder_nothing_is_coded_and_deviations_are_in_the_pictures_uni
     missing, settings = scattered_and_scratched(), Settings(n_jobs=1)
     canvas = open_canvas(picture, missing)
     target, deviation = picture[None].copy(), np.zeros((1, *missing.shape))
-    assert fill_channels(canvas, None, target, settings, deviation=deviation) == []
+    assert fill(canvas, target, settings, deviation=deviation) == []
     np.testing.assert_array_equal(deviation[0] > 0, missing)
     # White noise cannot be predicted: the right half's is 25 grey levels.
     assert np.median(deviation[0][:, 300:][missing[:, 300:]]) == pytest.approx(25, rel=0.2)
@@ -535,7 +535,7 @@ def test_each_mask_has_a_coder_of_its_own(filters):
     settings = Settings(n_jobs=1)
     canvas = open_canvas(picture, missing)
     target = np.moveaxis(picture, -1, 0).copy()
-    made = fill_channels(canvas, Coding(filters[:, None], 0.1, 0.3), target, settings)
+    made = fill(canvas, target, settings, Coding(filters[:, None], 0.1))
     assert len(made) == 2
     np.testing.assert_array_equal(np.moveaxis(target, 0, -1)[~missing], picture[~missing])
 

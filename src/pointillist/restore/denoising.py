@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +26,7 @@ from pointillist.restore.engine import (
     separate,
     synthesise,
 )
-from pointillist.restore.inpainting import Coding, fill_channels, filling_details
+from pointillist.restore.inpainting import Coding, fill, filling_details
 from pointillist.restore.picture import (
     Box,
     Canvas,
@@ -35,13 +36,11 @@ from pointillist.restore.picture import (
     check_unused,
     inside,
     open_canvas,
-    run_all,
     share_of,
     tiles,
-    widened,
 )
 from pointillist.restore.subject import TUNING as SUBJECT
-from pointillist.restore.subject import Details, answer, open_subject
+from pointillist.restore.subject import Details, answer, open_subject, tile_by_tile
 from pointillist.validation import check_arguments
 
 NOISES = ("gaussian", "salt_pepper", "outliers", "poisson")
@@ -156,25 +155,37 @@ def denoise(
         canvas = open_canvas(image, channel_axis=channel_axis, data_range=data_range)
         return answer(*_without_outliers(image, canvas, filters, penalty, noise, settings), begin, return_details)
     subject = open_subject(image, channel_axis, data_range)
-    counts = Counts(subject.canvas, gain) if noise == "poisson" else None
-    sample = subject.sample if counts is None else counts.stabilised(subject.sample)
+    full = 1.0
+    if noise == "poisson":
+        low, high = subject.canvas.extremes()
+        if low < 0:
+            raise ValueError("image must not be negative for Poisson noise: these are counts")
+        none, most = stabilise(np.array([0.0, high * gain]))
+        full = float(most - none) or 1.0
+
+    def stabilised(picture: Picture) -> Picture:
+        """Counts as samples with noise of deviation one over the largest; other pictures as they are."""
+        if noise == "gaussian":
+            return picture
+        values = stabilise(picture.planes * picture.scale * gain) / full
+        return Picture(values * (picture.weights > 0), picture.weights, full)
+
+    def work(picture: Picture, settings: Settings) -> Recovered:
+        working = stabilised(picture)
+        recovered = recover(Damaged(*working.signals(bank.shape[1])), bank, value, settings)
+        if noise == "gaussian":
+            return recovered
+        both = (destabilise(working.gather(one) * full) / gain for one in (recovered.signals, recovered.smooth))
+        sharp, smooth = (planes / picture.scale for planes in both)
+        return replace(recovered, signals=[sharp], smooth=[smooth])
+
+    sample = stabilised(subject.sample)
     bank = choose_filters(filters, sample.shape)
-    level = sample.noise(sigma) if counts is None else 1 / counts.full
+    level = sample.noise(sigma) if noise == "gaussian" else 1 / full
     settings = replace(settings, mu=TUNING.mu)
     damaged = Damaged(*sample.signals(bank.shape[1]))
     value = choose_penalty(penalty, TUNING.per_sigma * max(level, 1e-3), damaged, bank, settings)
-
-    def work(picture: Picture, settings: Settings) -> Recovered:
-        working = picture if counts is None else counts.stabilised(picture)
-        recovered = recover(Damaged(*working.signals(bank.shape[1])), bank, value, settings)
-        if counts is None:
-            return recovered
-        sharp, smooth = (
-            counts.destabilised(picture.gather(one)) / picture.scale for one in (recovered.signals, recovered.smooth)
-        )
-        return replace(recovered, signals=[sharp], smooth=[smooth])
-
-    margin, told = 2 * max(bank.shape[2:]), None if counts is not None else level * sample.scale
+    margin, told = 2 * max(bank.shape[2:]), level * sample.scale if noise == "gaussian" else None
     return answer(*subject.restored(work, settings, value, margin=margin, sigma=told), begin, return_details)
 
 
@@ -205,25 +216,6 @@ def estimate_sigma(image: ArrayLike, mask: ArrayLike | None = None, *, channel_a
     return open_canvas(image, mask, channel_axis=channel_axis, data_range=1.0).picture().noise()
 
 
-class Counts:
-    """The transform of counts to samples with noise of deviation one: `gain` counts in a unit of the image, up to `full`."""
-
-    def __init__(self, canvas: Canvas, gain: float) -> None:
-        low, high = canvas.extremes()
-        if low < 0:
-            raise ValueError("image must not be negative for Poisson noise: these are counts")
-        none, most = stabilise(np.array([0.0, high * gain]))
-        self.gain, self.full = gain, float(most - none) or 1.0
-
-    def stabilised(self, picture: Picture) -> Picture:
-        values = stabilise(picture.planes * picture.scale * self.gain) / self.full
-        return Picture(values * (picture.weights > 0), picture.weights, self.full)
-
-    def destabilised(self, planes: NDArray) -> NDArray:
-        """Planes in the image's own units from restored stabilised ones."""
-        return destabilise(planes * self.full) / self.gain
-
-
 def stabilise(counts: NDArray) -> NDArray:
     """Anscombe's transform 2√(x + 3/8): Poisson counts get a deviation of one, nearly, from four counts on."""
     return 2 * np.sqrt(np.maximum(counts, 0) + 0.375)
@@ -249,8 +241,7 @@ def _without_outliers(
     canvas = replace(canvas, missing=missing[:1] if np.all(missing == missing[:1]) else missing)
     restored, target = canvas.copied(image)
     filling = replace(settings, progress=share_of(settings.progress, 0.7, 1))
-    coders = fill_channels(canvas, Coding(bank, penalty, settings.tol), target, filling)
-    return restored, filling_details(canvas, coders)
+    return restored, filling_details(canvas, fill(canvas, target, filling, Coding(bank, penalty)))
 
 
 def find_impulses(canvas: Canvas, filters: NDArray, settings: Settings) -> NDArray:
@@ -259,21 +250,18 @@ def find_impulses(canvas: Canvas, filters: NDArray, settings: Settings) -> NDArr
     Inside areas that lie at one end, as white skies do, nothing is suspect.
     """
     low, high = canvas.extremes()
-    if not all(np.any((plane > low) & (plane < high)) for plane in canvas.planes):
-        return ((canvas.planes <= low) | (canvas.planes >= high)) & ~canvas.missing
+    between = (canvas.planes > low) & (canvas.planes < high)
+    if not np.all(np.any(between, axis=(1, 2))):
+        return ~between & ~canvas.missing
+    low, high = low / canvas.scale, high / canvas.scale
 
     def find(picture: Picture, settings: Settings) -> NDArray:
-        seen = picture.weights > 0
-        suspect = np.zeros(seen.shape, bool)
-        for at_end in (seen & (picture.planes <= low / canvas.scale), seen & (picture.planes >= high / canvas.scale)):
+        suspect = np.zeros(picture.planes.shape, bool)
+        for at_end in (picture.planes <= low, picture.planes >= high):
+            at_end &= picture.weights > 0
             # White skies and black shadows lie at one end with most of their neighbours.
-            alike = scipy.ndimage.uniform_filter(at_end.astype(np.float32), (0, 5, 5))
-            suspect |= at_end & (alike < 0.8)
-        good = picture.weights * ~suspect
-        if not np.all(np.any(good > 0, axis=(1, 2))):
-            return suspect
-        planes = [_fit(plane, weights, filters, settings) for plane, weights in zip(picture.planes, good, strict=True)]
-        return suspect & (np.abs(picture.planes - planes) > TUNING.impulse)
+            suspect |= at_end & (scipy.ndimage.uniform_filter(at_end.astype(np.float32), (0, 5, 5)) < 0.8)
+        return _odd(picture, suspect, suspect, filters, TUNING.impulse, settings)
 
     return _by_tiles(canvas, find, settings)
 
@@ -288,15 +276,9 @@ def find_outliers(canvas: Canvas, filters: NDArray, settings: Settings) -> NDArr
     from pointillist import find_damage  # of `retouch`, which stands on this package
 
     def find(picture: Picture, settings: Settings) -> NDArray:
-        odd = np.zeros(picture.planes.shape, bool)
-        for _ in range(2):
-            good = picture.weights * ~odd
-            if not np.all(np.any(good > 0, axis=(1, 2))):
-                break
-            pairs = zip(picture.planes, good, strict=True)
-            planes = [_fit(plane, weights, filters, settings, spikes=True) for plane, weights in pairs]
-            odd = (picture.weights > 0) & (np.abs(picture.planes - planes) > TUNING.outlier)
-        return odd
+        seen = picture.weights > 0
+        odd = _odd(picture, seen, np.zeros_like(seen), filters, TUNING.outlier, settings)
+        return _odd(picture, seen, odd, filters, TUNING.outlier, settings)
 
     odd = _by_tiles(canvas, find, settings)
     pixels = np.moveaxis(canvas.planes, 0, -1)
@@ -304,35 +286,40 @@ def find_outliers(canvas: Canvas, filters: NDArray, settings: Settings) -> NDArr
     return odd & ~canvas.missing
 
 
-def _by_tiles(canvas: Canvas, find: Any, settings: Settings) -> NDArray:
-    """Odd samples of a picture, found by ``find(picture, settings)`` tile by tile with some context if it is large."""
+def _by_tiles(canvas: Canvas, find: Callable[[Picture, Settings], NDArray], settings: Settings) -> NDArray:
+    """Odd samples of a picture, found tile by tile with some context if it is large."""
     odd = np.zeros(canvas.planes.shape, bool)
     boxes = tiles(canvas.shape, SUBJECT.side if odd[0].size >= SUBJECT.large else max(canvas.shape))
-    own = replace(settings, n_jobs=settings.n_jobs if len(boxes) == 1 else 1, progress=None)
 
-    def work(tile: Box) -> None:
-        outer = widened(tile, 32, canvas.shape)  # pixels around a tile that are coded with it
+    def work(tile: Box, outer: Box, own: Settings) -> None:
         odd[(slice(None), *tile)] = find(canvas.picture(outer), own)[(slice(None), *inside(tile, outer))]
 
-    run_all(work, boxes, settings.n_jobs, settings.progress)
+    tile_by_tile(work, canvas.shape, boxes, 32, settings)  # pixels around a tile that are coded with it
     return odd
 
 
-def _fit(plane: NDArray, weights: NDArray, filters: NDArray, settings: Settings, *, spikes: bool = False) -> NDArray:
-    """A plane as the filters explain it; with spikes, samples that these explain better are left to them."""
-    bank = filters if filters.shape[1] == 1 else filters.mean(axis=1, keepdims=True)
-    prices, trusted = np.full(len(bank), TUNING.price), weights
-    plain = bank
-    if spikes:
-        point = np.zeros_like(bank[:1])
-        point[(0, 0, *((f - 1) // 2 for f in bank.shape[2:]))] = 1
-        bank, prices = np.concatenate([bank, point]), np.append(prices, TUNING.outlier)
-        plain = np.concatenate([plain, 0 * point])
-        # Pixels far from the median of their neighbours say nothing of the smooth part.
-        full = np.where(weights > 0, plane, np.median(plane[weights > 0]))
-        near = weights * (np.abs(plane - scipy.ndimage.median_filter(full, 5)) <= 2 * TUNING.outlier)
-        trusted = near if np.any(near) else weights
+def _odd(
+    picture: Picture, suspect: NDArray, left_out: NDArray, filters: NDArray, least: float, settings: Settings
+) -> NDArray:
+    """Suspects at least so far from a fit that leaves some samples out; these themselves where nothing is left to fit."""
+    good = picture.weights * ~left_out
+    if not np.all(np.any(good > 0, axis=(1, 2))):
+        return left_out
+    planes = [_fit(plane, weights, filters, settings) for plane, weights in zip(picture.planes, good, strict=True)]
+    return suspect & (np.abs(picture.planes - planes) > least)
+
+
+def _fit(plane: NDArray, weights: NDArray, filters: NDArray, settings: Settings) -> NDArray:
+    """A plane as the filters explain it; samples that a filter of one pixel explains better are left to it."""
+    bank = filters.mean(axis=1, keepdims=True)
+    point = np.zeros_like(bank[:1])
+    point[(0, 0, *((f - 1) // 2 for f in bank.shape[2:]))] = 1
+    prices = np.append(np.full(len(bank), TUNING.price), TUNING.outlier)
+    # Pixels far from the median of their neighbours say nothing of the smooth part.
+    full = np.where(weights > 0, plane, np.median(plane[weights > 0]))
+    near = weights * (np.abs(plane - scipy.ndimage.median_filter(full, 5)) <= 2 * TUNING.outlier)
     settings = replace(settings, boundary="same", debias=False)
-    smooth = separate(Damaged([plane[None]], [trusted[None]]), settings)
-    codes = code(Damaged([plane[None]], [weights[None]]), smooth, bank, prices, settings).codes
+    smooth = separate(Damaged([plane[None]], [(near if np.any(near) else weights)[None]]), settings)
+    codes = code(Damaged([plane[None]], [weights[None]]), smooth, np.concatenate([bank, point]), prices, settings).codes
+    plain = np.concatenate([bank, 0 * point])
     return (smooth[0].sharp + synthesise(codes, plain, [(1, *plane.shape)], NO_BLUR, "same")[0])[0]

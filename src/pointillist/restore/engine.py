@@ -140,7 +140,7 @@ def encode_details(
 ) -> Result:
     """Codes of details (channels, height, width), perhaps weighted, by coordinate descent with some options.
 
-    It has one round at least: for a rough tolerance the gap of no codes at all may be small enough.
+    It has one round at least from no codes, whose gap may be small enough for a rough tolerance.
     """
     return encode_signals(
         details,
@@ -148,7 +148,7 @@ def encode_details(
         penalty,
         weights=weights,
         boundary=settings.boundary,
-        solver=make_solver(CoordinateDescent(tol=settings.tol, min_iter=1, **solver), settings.device),
+        solver=make_solver(CoordinateDescent(tol=settings.tol, min_iter=int(start is None), **solver), settings.device),
         n_jobs=settings.n_jobs,
         start=start,
         progress=settings.progress,
@@ -168,9 +168,15 @@ def code(
     return encode_details(damaged.details(smooth), weights, damaged.blur.filters(filters), penalty, settings, start)
 
 
-def recover(damaged: Damaged, filters: NDArray, penalty: float | NDArray, settings: Settings) -> Recovered:
-    """Recover signals: code their detail, synthesise it without the blur and add the smooth part."""
-    smooth = separate(damaged, settings)
+def recover(
+    damaged: Damaged,
+    filters: NDArray,
+    penalty: float | NDArray,
+    settings: Settings,
+    smooth: list[Smooth] | None = None,
+) -> Recovered:
+    """Recover signals: code their detail, synthesise it without the blur and add the smooth part, which may be known."""
+    smooth = smooth or separate(damaged, settings)
     result = code(damaged, smooth, filters, penalty, settings)
     warn_unless_converged(result)
     codes = refit(damaged, smooth, filters, result.codes, settings) if settings.debias else result.codes

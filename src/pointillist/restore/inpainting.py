@@ -41,7 +41,6 @@ from pointillist.restore.picture import (
     check_unused,
     inside,
     open_canvas,
-    run_all,
     share_of,
     tiles,
     widened,
@@ -49,7 +48,7 @@ from pointillist.restore.picture import (
 from pointillist.restore.prediction import TUNING as PREDICTION
 from pointillist.restore.prediction import predicted
 from pointillist.restore.smooth import doubled, halved, without_holes
-from pointillist.restore.subject import Details, answer, details_of
+from pointillist.restore.subject import Details, answer, details_of, tile_by_tile
 from pointillist.validation import check_arguments
 
 METHODS = ("auto", "neighbours", "codes")
@@ -178,12 +177,12 @@ def inpaint(
         check_unused(inpaint, f'method="{method}"', 'method="codes"', keep_seen=keep_seen)
     if deviations and not return_details:
         raise ValueError("deviations=True is told in Details: give return_details=True too")
-    settings = check_settings(boundary, TUNING.tol if tol is None else tol, debias, n_jobs, device, progress)
+    given = parse_penalty(penalty) is not None or filters is not None or method == "codes"
+    usual = TUNING.tol if given else TUNING.guess_tol
+    settings = check_settings(boundary, usual if tol is None else tol, debias, n_jobs, device, progress)
     canvas = open_canvas(image, mask, channel_axis=channel_axis, data_range=data_range)
-    given = parse_penalty(penalty) is not None or filters is not None
-    bank = choose_filters(filters, canvas.shape) if given or method == "codes" else None
-    guess_tol = TUNING.guess_tol if tol is None and bank is None else settings.tol
-    coding = None if method == "neighbours" else Coding(bank, penalty, guess_tol)
+    bank = choose_filters(filters, canvas.shape) if given else None
+    coding = None if method == "neighbours" else Coding(bank, penalty)
     mixed = len(canvas.missing) > 1 and bank is not None and bank.shape[1] == 3
     if mixed and (texture or deviations):
         raise ValueError(
@@ -192,16 +191,10 @@ def inpaint(
         )
     restored, target = canvas.copied(image)
     deviation = np.zeros(canvas.missing.shape) if deviations else None
-    coders: list[Coder] = []
-    if not np.any(canvas.missing):
-        pass
-    elif coding is not None and (method == "codes" or mixed):
-        coder = coding.coder(canvas, settings, trusted=False)
-        assert coder is not None, "filters that are given fit into the picture"
-        coders = [coder]
-        _fill_by_codes(coder, target, settings, keep_seen=keep_seen)
+    if coding is not None and (method == "codes" or mixed):
+        coders = _fill_by_codes(canvas, coding, target, settings, keep_seen=keep_seen)
     else:
-        coders = fill_channels(canvas, coding, target, settings, everywhere=given, texture=texture, deviation=deviation)
+        coders = fill(canvas, target, settings, coding, everywhere=given, texture=texture, deviation=deviation)
     more = {} if deviation is None else {"deviation": canvas.laid_out(deviation)}
     return answer(restored, filling_details(canvas, coders, **more), begin, return_details)
 
@@ -213,42 +206,46 @@ def filling_details(canvas: Canvas, coders: Sequence[Coder], **more: Any) -> Det
     return details_of(found, used[0].penalty if used else float("nan"), canvas, **more)
 
 
-def _fill_by_codes(coder: Coder, target: NDArray, settings: Settings, *, keep_seen: bool) -> None:
+def _fill_by_codes(
+    canvas: Canvas, coding: Coding, target: NDArray, settings: Settings, *, keep_seen: bool
+) -> list[Coder]:
     """Write missing pixels, or all pixels, to the target: the sum of smooth part and decoded codes."""
-    canvas, side = coder.canvas, TUNING.large_tile
+    if not np.any(canvas.missing):
+        return []
+    coder = coding.coder(canvas, settings, trusted=False)
+    assert coder is not None, "filters that are given fit into the picture"
+    side = TUNING.large_tile
     boxes = damaged_tiles(np.any(canvas.missing, axis=0), side) if keep_seen else tiles(canvas.shape, side)
 
-    def work(tile: Box) -> None:
-        margin = TUNING.context
-        outer = widened(tile, margin, canvas.shape)
+    def work(tile: Box, outer: Box, own: Settings) -> None:
         # Inside large holes the context grows until something of every channel is seen.
         while np.any(np.all(canvas.missing[(slice(None), *outer)], axis=(1, 2))):
-            margin *= 2
-            outer = widened(tile, margin, canvas.shape)
-        planes = coder.recovered(canvas.picture(outer), outer, settings.n_jobs if len(boxes) == 1 else 1)
+            outer = widened(outer, outer[0].stop - outer[0].start, canvas.shape)
+        planes = coder.recovered(canvas.picture(outer), outer, own)
         made = canvas.in_own_type(planes[(slice(None), *inside(tile, outer))])
         here = (slice(0, len(made)), *tile)
         gone = np.broadcast_to(canvas.missing[(slice(None), *tile)], made.shape)
         target[here] = np.where(gone, made, target[here]) if keep_seen else made
 
-    run_all(work, boxes, settings.n_jobs, settings.progress)
+    tile_by_tile(work, canvas.shape, boxes, TUNING.context, settings)
+    return [coder]
 
 
 @dataclass(frozen=True, eq=False)
 class Coding:
-    """How codes are asked for: filters (n_filters, 1 or 3, height, width), the penalty as people give it, and the relative
-    duality gap of first guesses. None are the shipped filters, which are read once they are needed."""
+    """Filters (n_filters, 1 or 3, height, width) and the penalty as people give it, of which coders are made.
+
+    None are the shipped filters, which are read once they are needed.
+    """
 
     filters: NDArray | None
     price: Penalty
-    guess_tol: float
 
     def coder(self, canvas: Canvas, settings: Settings, *, trusted: bool) -> Coder | None:
         """Choose a penalty for a picture near its damage, and, for guesses, how much they are to be trusted.
 
         Pictures smaller than the shipped filters do without codes.
         """
-        settings = replace(settings, progress=None)
         filters = choose_filters(None) if self.filters is None else self.filters
         if any(n < f for n, f in zip(canvas.shape, filters.shape[2:], strict=True)):
             return None
@@ -260,19 +257,20 @@ class Coding:
             boxes = [widened(near[i], max(filters.shape[2:]), canvas.shape) for i in chosen]
         pairs = [canvas.picture(box).signals(filters.shape[1]) for box in boxes]
         sample = Damaged([signals[0] for signals, _ in pairs], [weights[0] for _, weights in pairs])
+        precise = replace(settings, progress=None, tol=min(settings.tol, TUNING.tol))
         auto = parse_penalty(self.price) is None
-        trial = trial_of(sample, filters, settings) if auto or trusted else None
+        trial = trial_of(sample, filters, precise) if auto or trusted else None
         if auto and trial is not None:
-            penalty = predicted_penalty(trial, contrast(sample), filters, settings)
+            penalty = predicted_penalty(trial, contrast(sample), filters, precise)
         else:
-            penalty = choose_penalty(self.price, 0.0, sample, filters, settings)
-        trust = _trust(trial, filters, penalty, settings) if trusted and trial is not None else 0.0
-        return Coder(canvas, filters, penalty, trust, replace(settings, tol=self.guess_tol))
+            penalty = choose_penalty(self.price, 0.0, sample, filters, precise)
+        trust = _trust(trial, filters, penalty, precise) if trusted and trial is not None else 0.0
+        return Coder(filters, penalty, trust)
 
 
 def _trust(trial: Trial, filters: NDArray, penalty: float, settings: Settings) -> float:
     """Weight of codes, from 0 to 1, in the mixture with what neighbours predict that comes nearest to hidden pixels."""
-    fitted = recover(trial.crops, filters, penalty, settings).signals
+    fitted = recover(trial.crops, filters, penalty, settings, trial.smooth).signals
 
     def work(i: int) -> tuple[float, float]:
         truth, guess = np.mean(trial.crops.signals[i], axis=0), np.mean(fitted[i], axis=0)
@@ -291,33 +289,30 @@ def _trust(trial: Trial, filters: NDArray, penalty: float, settings: Settings) -
 class Coder:
     """Codes boxes of a picture, all at one penalty, and keeps what the solver says of each by its upper left corner."""
 
-    canvas: Canvas
     filters: NDArray
     penalty: float
     trust: float
-    settings: Settings
     coded: dict[tuple[int, int], Recovered] = field(default_factory=dict)
 
-    def recovered(self, picture: Picture, box: Box, n_jobs: int) -> NDArray:
+    def recovered(self, picture: Picture, box: Box, settings: Settings) -> NDArray:
         """A box of the picture as smooth part and codes make it: planes (channels, height, width)."""
-        settings = replace(self.settings, n_jobs=n_jobs)
         recovered = recover(Damaged(*picture.signals(self.filters.shape[1])), self.filters, self.penalty, settings)
         self.coded[box[0].start, box[1].start] = recovered
         return picture.gather(recovered.signals)
 
-    def guess(self, planes: NDArray, seen: NDArray, box: Box, n_jobs: int) -> NDArray:
+    def guess(self, planes: NDArray, seen: NDArray, box: Box, settings: Settings) -> NDArray:
         """The mean of the channels of a box, without holes; grey filters code that mean alone."""
         if self.filters.shape[1] != len(planes):
             planes = np.mean(planes, axis=0, keepdims=True)
         picture = Picture(planes, np.broadcast_to(seen, planes.shape).astype(np.float64), 1.0)
-        return np.mean(self.recovered(picture, box, n_jobs), axis=0)
+        return np.mean(self.recovered(picture, box, settings), axis=0)
 
 
-def fill_channels(
+def fill(
     canvas: Canvas,
-    coding: Coding | None,
     target: NDArray,
     settings: Settings,
+    coding: Coding | None = None,
     *,
     everywhere: bool = False,
     texture: float = 0.0,
@@ -328,15 +323,15 @@ def fill_channels(
     Parameters
     ----------
     canvas : Canvas
-    coding : Coding or None
-        First guesses where missing pixels are scattered.
     target : (channels, height, width) array of the canvas's type
     settings : Settings
+    coding : Coding or None
+        First guesses where missing pixels are scattered.
     everywhere : bool
         True for first guesses that are coded in all damaged tiles.
     texture : float
         How much of the texture that conditional means lack is taken from nearby, from 0 to 1.
-    deviation : (1 or channels, height, width) float64 array, optional
+    deviation : (1 or channels, height, width) array, optional
         Gets the deviations that are to be expected, in the canvas's own units.
 
     Returns
@@ -344,85 +339,68 @@ def fill_channels(
     list of Coder
         Coders of the masks whose first guesses were coded.
     """
+    how: dict[str, Any] = {"everywhere": everywhere, "texture": texture}
     coders: list[Coder] = []
     damaged = [c for c, missing in enumerate(canvas.missing) if np.any(missing)]
-    for number, c in enumerate(damaged):
-        chosen = slice(None) if len(canvas.missing) == 1 else slice(c, c + 1)
-        one = replace(canvas, planes=canvas.planes[chosen], missing=canvas.missing[c : c + 1])
-        own = replace(
-            settings, progress=share_of(settings.progress, number / len(damaged), (number + 1) / len(damaged))
-        )
-        spread = None if deviation is None else deviation[c]
-        coder = _fill(one, target[chosen], own, coding, everywhere=everywhere, texture=texture, deviation=spread)
-        coders += [] if coder is None else [coder]
-    return coders
-
-
-def _fill(
-    canvas: Canvas,
-    target: NDArray,
-    settings: Settings,
-    coding: Coding | None,
-    *,
-    everywhere: bool,
-    texture: float,
-    deviation: NDArray | None,
-) -> Coder | None:
-    """Write every missing pixel of a canvas with one mask to the target (channels, height, width), from several threads."""
+    if len(canvas.missing) > 1:
+        for number, c in enumerate(damaged):
+            one = slice(c, c + 1)
+            channel = replace(canvas, planes=canvas.planes[one], missing=canvas.missing[one])
+            part = share_of(settings.progress, number / len(damaged), (number + 1) / len(damaged))
+            spread = None if deviation is None else deviation[one]
+            coders += fill(channel, target[one], replace(settings, progress=part), coding, **how, deviation=spread)
+        return coders
+    if not damaged:
+        return coders
     missing, shape = canvas.missing[0], canvas.shape
     # Pixels that lie deeper in a hole than the neighbourhood reaches come from the picture at half the size.
     reach = 2 * PREDICTION.deepest + 1
     deep = scipy.ndimage.minimum_filter(missing.view(np.uint8), reach, mode="constant", cval=1).view(bool)
-    coarse: NDArray | None = None
-    coarse_deviation: NDArray | None = None
-    begin = 0.0
+    coarse, coarse_spread, begin = np.empty(0), None, 0.0
     if np.any(deep):
         begin = 0.1
         bands = [(slice(top, min(top + 256, shape[0])), slice(0, shape[1])) for top in range(0, shape[0], 256)]
         halves = [halved(canvas.picture(band).planes.astype(np.float32), ~missing[None, band[0]]) for band in bands]
         coarse, known = (np.concatenate(parts, axis=1) for parts in zip(*halves, strict=True))
-        coarse_deviation = None if deviation is None else np.zeros(known.shape[1:], np.float32)
+        coarse_spread = None if deviation is None else np.zeros(known.shape, np.float32)
         own = replace(settings, progress=share_of(settings.progress, 0.0, begin))
-        small = Canvas(coarse, ~known)
-        _fill(small, coarse, own, None, everywhere=False, texture=texture, deviation=coarse_deviation)
+        fill(Canvas(coarse, ~known), coarse, own, texture=texture, deviation=coarse_spread)
     boxes = damaged_tiles(missing, TUNING.large_tile if coding is not None and scattered(missing) else TUNING.tile)
-    outers = [widened(tile, PREDICTION.surroundings, shape) for tile in boxes]
-    alone = [scattered(missing[outer]) for outer in outers]
+    margin = PREDICTION.surroundings
+    alone = any(scattered(missing[widened(tile, margin, shape)]) for tile in boxes)
     coder = None
-    if coding is not None and (everywhere or any(alone)):
-        coder = coding.coder(canvas, settings, trusted=any(alone))
+    if coding is not None and (everywhere or alone):
+        coder = coding.coder(canvas, settings, trusted=alone)
 
-    def work(number: int) -> None:
-        tile, outer, lone = boxes[number], outers[number], alone[number]
-        core = inside(tile, outer)
+    def work(tile: Box, outer: Box, own: Settings) -> None:
+        core, lone = inside(tile, outer), scattered(missing[outer])
         planes, gone, lost = canvas.picture(outer).planes, missing[outer], deep[outer]
-        if coarse is not None and np.any(lost):
+        if np.any(lost):
             planes[:, lost] = doubled(coarse, outer)[:, lost]
         known = ~gone | lost
         wanted = np.zeros_like(gone)
         wanted[core] = ~known[core]
         light = np.mean(planes, axis=0)
-        jobs = settings.n_jobs if len(boxes) == 1 else 1
         if coder is not None and (everywhere or lone):
-            guess = coder.guess(planes, ~gone, outer, jobs)
+            guess = coder.guess(planes, ~gone, outer, own)
         else:
             guess = without_holes(light[None], known[None])[0]
         guess = np.where(known, light, guess)
         values, spread = predicted(
             planes, wanted, known, guess,
-            texture=texture, scattered=lone, n_jobs=jobs, deviations=deviation is not None,
+            texture=texture, scattered=lone, n_jobs=own.n_jobs, deviations=deviation is not None,
         )  # fmt: skip
         if coder is not None and lone:
             values[:, wanted] += coder.trust * (guess[wanted] - np.mean(values[:, wanted], axis=0))
         here = gone[core]
         target[(slice(None), *tile)][:, here] = canvas.in_own_type(values[(slice(None), *core)][:, here])
         if deviation is not None:
-            if coarse_deviation is not None and np.any(lost):
-                spread[lost] = doubled(coarse_deviation[None], outer)[0, lost]
-            deviation[tile][here] = canvas.scale * spread[core][here]
+            if coarse_spread is not None and np.any(lost):
+                spread[lost] = doubled(coarse_spread, outer)[0, lost]
+            deviation[0][tile][here] = canvas.scale * spread[core][here]
 
-    run_all(work, range(len(boxes)), settings.n_jobs, share_of(settings.progress, begin, 1.0))
-    return coder
+    tile_by_tile(work, shape, boxes, margin, replace(settings, progress=share_of(settings.progress, begin, 1.0)))
+    return [] if coder is None else [coder]
 
 
 def damaged_tiles(mask: NDArray, side: int) -> list[Box]:
@@ -437,10 +415,4 @@ def scattered(missing: NDArray) -> bool:
 
 def beside(missing: NDArray) -> NDArray:
     """Seen pixels (height, width) with a missing one among their eight neighbours."""
-    near = missing.copy()
-    near[1:] |= missing[:-1]
-    near[:-1] |= missing[1:]
-    around = near.copy()
-    around[:, 1:] |= near[:, :-1]
-    around[:, :-1] |= near[:, 1:]
-    return around & ~missing
+    return scipy.ndimage.maximum_filter(missing, 3) & ~missing

@@ -4,12 +4,10 @@ Nothing here restores; the tasks ask a `Picture` for its signals and hand restor
 """
 
 import inspect
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 import scipy.ndimage
@@ -26,9 +24,6 @@ Box = tuple[slice, slice]
 
 Progress = Callable[[float], None]
 """Takes the share of the work that is done, from 0 to 1."""
-
-Item = TypeVar("Item")
-Answer = TypeVar("Answer")
 
 _INTEGERS = {np.dtype(np.uint8): 255.0, np.dtype(np.uint16): 65535.0}
 _FLOATS = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64))
@@ -164,9 +159,8 @@ class Canvas:
         target = answer[None] if self.axis is None else np.moveaxis(answer, self.axis, 0)
         return answer, target[: len(self.planes)]
 
-    def photograph(self, planes: NDArray, factor: int = 1) -> NDArray:
-        """Planes in units of full scale, perhaps enlarged, as a photograph in its own scale, type and layout, with alpha."""
-        samples = self.in_own_type(planes)
+    def photograph(self, samples: NDArray, factor: int = 1) -> NDArray:
+        """Planes of samples in the photograph's own type, perhaps enlarged, in its own layout, with alpha."""
         if self.alpha is not None:
             samples = np.concatenate([samples, self.alpha.repeat(factor, 1).repeat(factor, 2)])
         return samples[0] if self.axis is None else np.ascontiguousarray(np.moveaxis(samples, 0, self.axis))
@@ -321,31 +315,19 @@ def inside(box: Box, outer: Box) -> Box:
     return rows, columns
 
 
-def in_turn(
-    work: Callable[[Item], Answer], items: Sequence[Item], n_jobs: int, progress: Progress | None = None
-) -> Iterator[Answer]:
-    """Answers to all items, made in threads a few items ahead, in the order of the items.
+def run_all(work: Callable[[Any], None], items: Sequence[Any], n_jobs: int, progress: Progress | None = None) -> None:
+    """Do work on all items in threads.
 
-    Progress is told from the calling thread. What it or the caller raises, an interruption too, ends the work as soon as
-    the items that have begun are done.
+    Progress is told from the calling thread. What it or the work raises, an interruption too, ends the work as soon as the
+    items that have begun are done.
     """
     with one_blas_thread(), ThreadPoolExecutor(n_jobs) as pool:
-        waiting: deque[Future[Answer]] = deque()
-        todo = iter(items)
         try:
-            for done in range(1, len(items) + 1):
-                waiting.extend(pool.submit(work, item) for item in islice(todo, 3 * n_jobs - len(waiting)))
-                yield waiting.popleft().result()
+            for done, _ in enumerate(pool.map(work, items), start=1):
                 if progress is not None:
                     progress(done / len(items))
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-
-
-def run_all(work: Callable[[Item], None], items: Sequence[Item], n_jobs: int, progress: Progress | None = None) -> None:
-    """Do work that has no answer on all items, as `in_turn` does."""
-    for _ in in_turn(work, items, n_jobs, progress):
-        pass
 
 
 def share_of(progress: Progress | None, begin: float, end: float) -> Progress | None:

@@ -52,7 +52,6 @@ class Tuning:
 
 TUNING = Tuning()
 
-_LAG = TUNING.block + 2 * (TUNING.ring + TUNING.deepest)  # farther apart no two pixels of one system lie
 _SHIFTS = np.array(
     [
         (round(length * np.sin(angle)), round(length * np.cos(angle)))
@@ -107,11 +106,10 @@ def predicted(
         return values, deviation
     blocks, squares = _blocks(wanted, distance_transform_cdt(~known, "chessboard"))
     lag = int(np.max(np.maximum(blocks[:, 1] - blocks[:, 0], blocks[:, 3] - blocks[:, 2]) + 2 * blocks[:, 4]))
-    lag = min(-(-lag // 6) * 6, _LAG)  # tables have few sizes, so that Fourier transforms have
+    lag = -(-lag // 6) * 6  # tables have few sizes, so that Fourier transforms have
     dtype, margin = (np.float32, TUNING.near_surroundings) if scattered else (np.float64, TUNING.surroundings)
-    tables, totals = _covariances(guess, squares, lag, margin, dtype, n_jobs)
+    tables, totals = _covariances(guess.astype(dtype), squares, lag, margin, n_jobs)
     flat, smooth = _smooth_covariances(lag)
-    others = smooth.astype(dtype)
     # A picture without any contrast is a plane, whatever the covariances; so small ones expect no error either.
     tables[tables[:, lag, lag] <= _QUIET] = _QUIET * flat
     # In any other order of memory the kernel would be compiled again.
@@ -119,7 +117,7 @@ def predicted(
 
     def work(some: NDArray) -> None:
         fill_blocks(
-            planes, known, wanted, some, tables, 1 / totals, others, TUNING.nugget, _SHIFTS, float(texture),
+            planes, known, wanted, some, tables, 1 / totals, smooth.astype(dtype), TUNING.nugget, _SHIFTS, float(texture),
             values, deviation,
         )  # fmt: skip
 
@@ -157,10 +155,8 @@ def _blocks(wanted: NDArray, depth: NDArray) -> tuple[NDArray, NDArray]:
     return np.concatenate(rows).astype(np.int64), TUNING.square * np.argwhere(square)
 
 
-def _covariances(
-    guess: NDArray, squares: NDArray, lag: int, margin: int, dtype: type, n_jobs: int
-) -> tuple[NDArray, NDArray]:
-    """Covariances (n, 2 lag + 1, 2 lag + 1) of a picture around squares, times the total weights, and these weights (n,).
+def _covariances(guess: NDArray, squares: NDArray, lag: int, margin: int, n_jobs: int) -> tuple[NDArray, NDArray]:
+    """Covariances of a picture around squares, one for every lag, times the total weights, and these weights (n,).
 
     The picture is weighted by a window that is largest in a square's middle, and freed of its plane. The plain sum over
     pairs, not divided by the number of pairs, is a positive definite table.
@@ -178,16 +174,16 @@ def _covariances(
             np.stack([inside[first : first + side] for first in some[:, axis]]) * taper
             for axis, inside in enumerate(windows)
         )
-        crops -= _planes(crops, rows**2, columns**2)
+        _flatten(crops, rows**2, columns**2)
         crops *= rows[:, :, None] * columns[:, None]
-        return _correlated(crops.astype(dtype, copy=False), lag), np.sum(rows**2, axis=1) * np.sum(columns**2, axis=1)
+        return _correlated(crops, lag), np.sum(rows**2, axis=1) * np.sum(columns**2, axis=1)
 
     tables, totals = zip(*parallel(work, [squares[i : i + 8] for i in range(0, len(squares), 8)], n_jobs), strict=True)
     return np.concatenate(tables), np.concatenate(totals)
 
 
 def _correlated(crops: NDArray, lag: int) -> NDArray:
-    """Sums (n, 2 lag + 1, 2 lag + 1) of the products of pictures (n, side, side) with themselves, moved by all lags."""
+    """Sums (n, 2 lags + 1, 2 lags + 1) of the products of pictures (n, side, side) with themselves, moved by all lags."""
     length = scipy.fft.next_fast_len(crops.shape[1] + lag, real=True)
     spectrum = scipy.fft.fft(scipy.fft.rfft(crops, length), length, axis=1, overwrite_x=True)
     # What is real has sums that are alike up and down, so that lags from zero on are enough.
@@ -197,17 +193,15 @@ def _correlated(crops: NDArray, lag: int) -> NDArray:
     return np.concatenate([lower[:, :0:-1, ::-1], lower], axis=1)
 
 
-def _planes(crops: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
-    """The planes that fit pictures (n, side, side) best, with weights that are products over rows and columns, (n, side)."""
+def _flatten(crops: NDArray, rows: NDArray, columns: NDArray) -> None:
+    """Free pictures (n, side, side) of their planes by least squares, with weights that are products of (n, side) each."""
     place = np.linspace(-1, 1, crops.shape[1])
-    down, right = (place - (w @ place / np.sum(w, axis=1))[:, None] for w in (rows, columns))
-    high, wide = np.sum(rows, axis=1), np.sum(columns, axis=1)
     # Centred coordinates make the three coefficients independent.
-    by_row, by_column = (crops @ columns[:, :, None])[..., 0], (rows[:, None] @ crops)[:, 0]
-    mean = np.sum(rows * by_row, axis=1) / (high * wide)
-    falling = np.sum(rows * down * by_row, axis=1) / np.maximum(np.sum(rows * down**2, axis=1) * wide, 1e-30)
-    rising = np.sum(columns * right * by_column, axis=1) / np.maximum(np.sum(columns * right**2, axis=1) * high, 1e-30)
-    return (mean[:, None] + falling[:, None] * down)[:, :, None] + (rising[:, None] * right)[:, None]
+    down, right = (place - (w @ place / np.sum(w, axis=1))[:, None] for w in (rows, columns))
+    for u, v in ((np.ones_like(down), np.ones_like(right)), (down, np.ones_like(right)), (np.ones_like(down), right)):
+        size = np.maximum(np.sum(rows * u**2, axis=1) * np.sum(columns * v**2, axis=1), 1e-30)
+        inner = ((rows * u)[:, None] @ crops @ (columns * v)[:, :, None])[:, 0, 0]
+        crops -= (inner / size)[:, None, None] * u[:, :, None] * v[:, None]
 
 
 @cache

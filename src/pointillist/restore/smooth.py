@@ -143,16 +143,15 @@ def doubled(planes: NDArray, box: Box) -> NDArray:
     Bilinear between the middles of pixels: each becomes two, a quarter of the way towards its neighbours.
     """
     first = [max(ends.start // 2 - 2, 0) for ends in box]
-    last = [-(-ends.stop // 2) + 2 for ends in box]
-    fine = planes[:, first[0] : last[0], first[1] : last[1]]
+    rows, columns = (slice(start, -(-ends.stop // 2) + 2) for ends, start in zip(box, first, strict=True))
+    fine = planes[:, rows, columns]
     for axis in (1, 2):
-        x = np.moveaxis(fine, axis, -1)
-        wide = np.concatenate([x[..., :1], x, x[..., -1:]], axis=-1)
-        pairs = np.stack([0.75 * x + 0.25 * wide[..., :-2], 0.75 * x + 0.25 * wide[..., 2:]], axis=-1)
-        fine = np.moveaxis(pairs.reshape(*x.shape[:-1], -1), -1, axis)
-    top, left = (ends.start - 2 * start for ends, start in zip(box, first, strict=True))
-    height, width = (ends.stop - ends.start for ends in box)
-    return fine[:, top : top + height, left : left + width]
+        x = np.swapaxes(fine, axis, 0)
+        wide = np.concatenate([x[:1], x, x[-1:]])
+        pairs = np.stack([0.75 * x + 0.25 * wide[:-2], 0.75 * x + 0.25 * wide[2:]], axis=1)
+        fine = np.swapaxes(pairs.reshape(-1, *x.shape[1:]), 0, axis)
+    rows, columns = (slice(ends.start - 2 * n, ends.stop - 2 * n) for ends, n in zip(box, first, strict=True))
+    return fine[:, rows, columns]
 
 
 def without_holes(planes: NDArray, known: NDArray) -> NDArray:

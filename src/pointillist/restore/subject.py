@@ -1,4 +1,4 @@
-"""Images opened for restoration: small ones whole, large ones tile by tile, with tiles that overlap and fade together.
+"""Images opened for restoration: small ones whole, large ones tile by tile, with margins that tiles share.
 
 What holds for a whole large picture (the strength of its noise, the penalty) is found on a montage of crops first, so that
 all tiles are treated alike. Memory is that of the picture, the answer and a few tiles.
@@ -17,7 +17,7 @@ from pointillist.codes import SparseCodes
 from pointillist.kernels.compiling import working_time
 from pointillist.reprs import ShortRepr
 from pointillist.restore.engine import Recovered, Settings
-from pointillist.restore.picture import Box, Canvas, ChannelAxis, Picture, in_turn, inside, open_canvas, tiles, widened
+from pointillist.restore.picture import Box, Canvas, ChannelAxis, Picture, inside, open_canvas, run_all, tiles, widened
 from pointillist.solvers.base import Status, worst_status
 
 
@@ -30,9 +30,7 @@ class Tuning:
     side: int = 512
     """Side of a tile of the answer, in pixels."""
     smallest: int = 64
-    """Side of a tile of an image that is enlarged, at least: over it tiles fade in and out."""
-    fade: int = 16
-    """Pixels beyond a tile over which it fades out."""
+    """Side of a tile of an image that is enlarged, at least."""
     crops: int = 4
     """Crops along each side of a montage."""
     crop: int = 256
@@ -154,7 +152,7 @@ class Subject:
         channels: int | None = None,
         sigma: float | None = None,
     ) -> tuple[NDArray, Details]:
-        """The restored image and its details: all of it at once, or all tiles, each with a margin, put together.
+        """The restored image and its details: all of it at once, or all tiles, each with a margin, side by side.
 
         `factor` is how many times larger the answer is; `channels` how many it has where that is not as in the image.
         """
@@ -163,26 +161,37 @@ class Subject:
             recovered = work(self.sample, settings)
             planes, smooth = (self.sample.gather(signals) for signals in (recovered.signals, recovered.smooth))
             more = {"smooth": canvas.laid_out(smooth * canvas.scale), "sigma": sigma}
-            return canvas.photograph(planes, factor), details_of([recovered], penalty, self.canvas, **more)
-        total = np.zeros((channels or len(canvas.planes), *(factor * n for n in canvas.shape)), np.float32)
+            samples = canvas.in_own_type(planes)
+            return canvas.photograph(samples, factor), details_of([recovered], penalty, self.canvas, **more)
+        samples = np.empty((channels or len(canvas.planes), *(factor * n for n in canvas.shape)), canvas.planes.dtype)
         boxes = tiles(canvas.shape, _side(factor))
-        own = replace(settings, n_jobs=settings.n_jobs if len(boxes) == 1 else 1, progress=None)
+        found: dict[tuple[int, int], Recovered] = {}
 
         def scaled(box: Box) -> tuple[slice, ...]:
             return (slice(None), *(slice(factor * ends.start, factor * ends.stop) for ends in box))
 
-        def restore_tile(tile: Box) -> tuple[Box, NDArray, Recovered]:
-            outer, faded = widened(tile, margin + TUNING.fade, canvas.shape), widened(tile, TUNING.fade, canvas.shape)
+        def restore_tile(tile: Box, outer: Box, own: Settings) -> None:
             picture = canvas.picture(outer)
             recovered = work(picture, own)
-            cut = picture.gather(recovered.signals)[scaled(inside(faded, outer))].astype(np.float32)
-            return faded, cut * _weights(tile, faded, canvas.shape, factor), replace(recovered, signals=[], smooth=[])
+            planes = picture.gather(recovered.signals)[scaled(inside(tile, outer))]
+            samples[scaled(tile)] = canvas.in_own_type(planes)
+            found[tile[0].start, tile[1].start] = replace(recovered, signals=[], smooth=[])
 
-        found = []
-        for faded, weighted, recovered in in_turn(restore_tile, boxes, settings.n_jobs, settings.progress):
-            total[scaled(faded)] += weighted
-            found.append(recovered)
-        return canvas.photograph(total, factor), details_of(found, penalty, self.canvas, sigma=sigma)
+        tile_by_tile(restore_tile, canvas.shape, boxes, margin, settings)
+        details = details_of([found[corner] for corner in sorted(found)], penalty, self.canvas, sigma=sigma)
+        return canvas.photograph(samples, factor), details
+
+
+def tile_by_tile(
+    work: Callable[[Box, Box, Settings], None],
+    shape: tuple[int, int],
+    boxes: list[Box],
+    margin: int,
+    settings: Settings,
+) -> None:
+    """Do work on boxes of a picture, each with a margin around it, in threads; one box alone has all threads."""
+    own = replace(settings, n_jobs=settings.n_jobs if len(boxes) == 1 else 1, progress=None)
+    run_all(lambda tile: work(tile, widened(tile, margin, shape), own), boxes, settings.n_jobs, settings.progress)
 
 
 def open_subject(
@@ -219,14 +228,3 @@ def open_subject(
 def _side(factor: int) -> int:
     """Side of a tile of a picture that is enlarged so many times."""
     return max(TUNING.side // factor, TUNING.smallest)
-
-
-def _weights(tile: Box, faded: Box, shape: tuple[int, ...], factor: int) -> NDArray:
-    """Weight of a tile at each pixel: rising from zero at inner borders, one elsewhere, in sum one over all tiles."""
-    lines = []
-    for ends, wide, n in zip(tile, faded, shape, strict=True):
-        middles = (np.arange(factor * wide.start, factor * wide.stop) + 0.5) / factor
-        rising = np.ones(len(middles)) if ends.start == 0 else 0.5 + (middles - ends.start) / (2 * TUNING.fade)
-        falling = np.ones(len(middles)) if ends.stop == n else 0.5 + (ends.stop - middles) / (2 * TUNING.fade)
-        lines.append(np.clip(np.minimum(rising, falling), 0, 1))
-    return np.outer(*lines).astype(np.float32)
