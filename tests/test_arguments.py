@@ -28,34 +28,21 @@ SHARED = {
 }
 """Default and kind of the names that several callables share."""
 
-OTHERWISE = {
-    "CoordinateDescent tol": "a solver object holds its own tolerance, which None elsewhere refers to",
-    "FrequencyADMM tol": "a solver object holds its own tolerance, which None elsewhere refers to",
-    "SampledADMM tol": "a solver object holds its own tolerance, which None elsewhere refers to",
+_REASONS = {
+    "CoordinateDescent FrequencyADMM SampledADMM tol": "a solver holds its own tolerance, which None elsewhere refers to",
     "prefetch device": "moving batches ahead of time is of use on a device only",
-    "CoordinateDescent.solve n_jobs": "its caller has counted the threads already",
-    "FrequencyADMM.solve n_jobs": "its caller has counted the threads already",
-    "SampledADMM.solve n_jobs": "its caller has counted the threads already",
-    "Solver.solve n_jobs": "its caller has counted the threads already",
-    "deblur tol": "pictures gain nothing by codes that are nearer to the optimum",
-    "demosaic tol": "pictures gain nothing by codes that are nearer to the optimum",
-    "denoise tol": "pictures gain nothing by codes that are nearer to the optimum",
-    "super_resolve tol": "pictures gain nothing by codes that are nearer to the optimum",
-    "deblur boundary": "a blur carries what lies beyond the border into the picture, so codes must reach there",
-    "super_resolve boundary": "a blur carries what lies beyond the border into the picture, so codes must reach there",
+    "CoordinateDescent.solve FrequencyADMM.solve SampledADMM.solve Solver.solve n_jobs": "its caller has counted the threads",
+    "deblur demosaic denoise super_resolve tol": "pictures gain nothing by codes that are nearer to the optimum",
+    "deblur super_resolve boundary": "a blur carries what lies beyond the border into the picture, as codes must",
     "FilterUpdate nonnegative": "it speaks of filters, not of codes, and may be given by position",
-    "deblur penalty": "restoration chooses the penalty by itself: auto",
-    "demosaic penalty": "restoration chooses the penalty by itself: auto",
-    "denoise penalty": "restoration chooses the penalty by itself: auto",
-    "inpaint penalty": "restoration chooses the penalty by itself: auto",
-    "super_resolve penalty": "restoration chooses the penalty by itself: auto",
+    "deblur demosaic denoise inpaint super_resolve penalty": "restoration chooses the penalty by itself: auto",
     "learn_windows nonnegative": "an event is there or not, unless the caller says otherwise",
     "learn_windows penalty": "it follows the signals unless it is given",
-    "Details penalty": "a result, made by the package",
-    "PathPoint penalty": "a result, made by the package",
+    "Details PathPoint penalty": "a result, made by the package",
     "Problem penalty": "made by the package, of a penalty that was checked",
 }
-"""Where a shared name has another default or kind, and why."""
+"""Where a shared name, the last word, has another default or kind, and why."""
+OTHERWISE = {f"{name} {words.split()[-1]}" for words in _REASONS for name in words.split()[:-1]}
 
 HANDED_ON = {
     "set_params params": "scikit-learn sets parameters by keyword, nested ones by names that are no identifiers here",
