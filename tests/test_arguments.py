@@ -31,7 +31,7 @@ SHARED = {
 _REASONS = {
     "CoordinateDescent FrequencyADMM SampledADMM tol": "a solver holds its own tolerance, which None elsewhere refers to",
     "prefetch device": "moving batches ahead of time is of use on a device only",
-    "CoordinateDescent.solve FrequencyADMM.solve SampledADMM.solve Solver.solve n_jobs": "its caller has counted the threads",
+    "CoordinateDescent.solve FrequencyADMM.solve SampledADMM.solve Solver.solve n_jobs": "its caller counts the threads",
     "deblur demosaic denoise super_resolve tol": "pictures gain nothing by codes that are nearer to the optimum",
     "deblur super_resolve boundary": "a blur carries what lies beyond the border into the picture, as codes must",
     "FilterUpdate nonnegative": "it speaks of filters, not of codes, and may be given by position",
