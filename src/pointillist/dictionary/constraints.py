@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -54,8 +55,8 @@ class FilterConstraints:
     def check_shape(self, channels: int, size: tuple[int, ...]) -> None:
         """Refuse a rank that filters of this shape, or the smallest of several sizes, cannot have."""
         if self.rank is not None:
-            supports = np.ones((1, *size), bool) if self.support is None else self.support
-            check_rank(self.rank, channels, int(np.min(np.count_nonzero(supports.reshape(len(supports), -1), axis=1))))
+            count = 1 if self.support is None else len(self.support)
+            check_rank(self.rank, channels, int(self.flat_support(count, prod(size)).sum(axis=1).min()))
 
     def flat_support(self, n_filters: int, n_taps: int) -> NDArray:
         """(n_filters, n_taps) of bool: where each filter may be non-zero."""

@@ -308,9 +308,8 @@ class ToeplitzStatistics(Statistics):
     def forget(self, which: NDArray) -> None:
         self.linear[which] = 0
         others = np.arange(self.n_filters)
-        for k in which.tolist():
-            low, high = np.minimum(k, others), np.maximum(k, others)
-            self.pairs[self.first[low] + high - low] = 0
+        low, high = np.minimum.outer(which, others), np.maximum.outer(which, others)
+        self.pairs[self.first[low] + high - low] = 0
 
     def permute(self, order: NDArray) -> None:
         self.linear[...] = self.linear[order]
@@ -371,8 +370,14 @@ class DenseStatistics(Statistics):
             curvatures = np.linalg.eigvalsh(rows @ self.quadratic[:, k, :, k] @ rows.T)
             return slope(factors, k) @ rows.T, float(np.max(curvatures))
 
-        shape_slope = lambda factors, k: factors[0][k].T @ slope(factors, k)  # noqa: E731
-        return sweep_factors(shape_slope, pattern_slope, bounds, filters, constraints, constraints.rank)
+        return sweep_factors(
+            lambda factors, k: factors[0][k].T @ slope(factors, k),
+            pattern_slope,
+            bounds,
+            filters,
+            constraints,
+            constraints.rank,
+        )
 
     def lipschitz(self, chosen: NDArray | None = None) -> NDArray:
         """Largest eigenvalues of the own blocks of C of all filters or the chosen ones."""

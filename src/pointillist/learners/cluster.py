@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pointillist.data.damage import OnError
-from pointillist.data.sources import Source, UnreadBatch, read_batch
+from pointillist.data.sources import UnreadBatch, read_batch
 from pointillist.data.sources.stream import Least
 from pointillist.kernels.compiling import working_time
 from pointillist.learners.step import Brief, Feed, LearnerState, Step
@@ -134,7 +134,7 @@ class Setup:
     """The settings that stay the same during a run."""
 
     step: Step
-    source: Source | None  # None where the client sends the signals
+    source: Any  # None where the client sends the signals
     least: Least | None
     on_error: OnError
 
@@ -143,7 +143,6 @@ def _encoded(brief: Brief, piece: UnreadBatch | Batch, setup: Setup) -> tuple[Ba
     """A piece of a batch that was read here, its codes, and why signals were left out of it."""
     if isinstance(piece, Batch):
         return None, setup.step.encode(brief, piece), []
-    assert setup.source is not None
     read = read_batch(setup.source, piece, setup.least, setup.on_error)
     if not read.signals:
         return None, None, read.skipped

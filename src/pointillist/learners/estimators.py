@@ -671,8 +671,7 @@ class OnlineCSC(ConvolutionalLearner, auto_wrap_output_keys=None):  # codes are 
                     break
         if keeper is not None and not stop:
             keeper.finish(state)
-        if state.history:
-            _say(state.history[-1], verbose, last=True)
+        _say(state.history[-1], verbose, last=True)
         self.skipped_ = dict(feed.stream.skipped)
         state.sort_by_use()
         publish(self, state)
@@ -839,6 +838,7 @@ def check_shapes(learner: Any, filters: NDArray) -> None:
         )
 
 
+@dataclass(eq=False, repr=False)
 class CodePooling(TransformerMixin, BaseEstimator):
     """Pool the codes that a learner gives into features, as `SparseCodes.pool` does, for a classifier that comes next.
 
@@ -872,10 +872,10 @@ class CodePooling(TransformerMixin, BaseEstimator):
     1.0
     """
 
-    def __init__(self, how: str = "sum", *, regions: int | tuple[int, ...] = 1, signs: bool = False) -> None:
-        self.how = how
-        self.regions = regions
-        self.signs = signs
+    how: str = "sum"
+    _: KW_ONLY
+    regions: int | tuple[int, ...] = 1
+    signs: bool = False
 
     def fit(self, X: SparseCodes, y: Any = None) -> Self:
         """Check the settings against the codes `X` and note how many features there are; `y` is not used."""

@@ -194,10 +194,6 @@ class LearnerState(Brief):
     usage: NDArray = field(default_factory=lambda: np.zeros(0))
     history: list[dict[str, Any]] = field(default_factory=list)
 
-    def __repr__(self) -> str:
-        size = "×".join(map(str, self.filters.shape))
-        return f"LearnerState(filters {size}, after {self.step} steps and {self.n_seen} signals)"
-
     def sort_by_use(self) -> None:
         """Reorder the filters by how much the codes used them, the most used first, and all that follows their order."""
         order = np.argsort(-self.usage, kind="stable")
@@ -347,8 +343,7 @@ class Step:
             raise ValueError(f"X must have {state.filters.shape[1]} channels, as before")
         coder = self.coder(state.step, state.filters.ndim - 2)
         solver = make_solver(coder, self.device, resident=self.resident is not None)
-        draws = as_draws(self.sampling)
-        return self._solve(state, batch, solver, draws=draws, step=state.step + 1, start=start)
+        return self._solve(state, batch, solver, draws=as_draws(self.sampling), step=state.step + 1, start=start)
 
     def objective(self, state: Brief, batch: Batch) -> float:
         """The objective of signals, summed, over all codes and to `tol`: what held-out signals are judged by."""
