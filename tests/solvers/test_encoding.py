@@ -1,6 +1,5 @@
 """Tests of `encode`, `decode`, `max_penalty` and `penalty_path` as users call them."""
 
-import dataclasses
 import warnings
 
 import numpy as np
@@ -52,33 +51,6 @@ def test_signals_of_mixed_sizes_keep_their_order(filters, signals, solver, bound
         assert together.residuals[i].shape == (1, *signal.shape)
         assert made[i].shape == signal.shape
         np.testing.assert_allclose(signal - made[i], together.residuals[i][0], atol=1e-9)
-
-
-@pytest.mark.parametrize(("solver", "boundary"), COMBINATIONS, ids=name)
-def test_decode_of_one_shape_is_an_array(filters, signals, solver, boundary):
-    stack = np.stack([signals[0], signals[2]])
-    result = pt.encode(stack, filters, 0.5, solver=solver, boundary=boundary)
-    made = pt.decode(result.codes, filters, boundary=boundary)
-    assert made.shape == stack.shape
-    loss = 0.5 * np.sum((stack - made) ** 2, axis=(1, 2))
-    price = 0.5 * np.abs(result.codes.to_scipy()).sum(axis=1)
-    np.testing.assert_allclose(result.objective, loss + price, rtol=1e-9)
-
-
-@pytest.mark.parametrize(("solver", "boundary"), COMBINATIONS, ids=name)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_threads_change_no_bit(filters, signals, solver, boundary, dtype):
-    given = [signal.astype(dtype) for signal in signals]
-    if not isinstance(solver, str):
-        solver = dataclasses.replace(solver, tol=0.1)
-    one, two = (
-        pt.encode(given, filters.astype(dtype), 0.5, solver=solver, boundary=boundary, n_jobs=n) for n in (1, 2)
-    )
-    for a, b in zip(one.codes, two.codes, strict=True):
-        np.testing.assert_array_equal(a.indices[0], b.indices[0])
-        np.testing.assert_array_equal(a.values[0], b.values[0])
-    np.testing.assert_array_equal(one.objective, two.objective)
-    np.testing.assert_array_equal(one.gap, two.gap)
 
 
 KINDS = {
@@ -195,17 +167,6 @@ def test_shared_weights_equal_repeated_ones(filters, signals, solver):
     shared = pt.encode(stack, filters, 0.3, weights=weights, solver=solver)
     repeated = pt.encode(stack, filters, 0.3, weights=[weights, weights.copy()], solver=solver)
     np.testing.assert_array_equal(shared.codes.to_dense(), repeated.codes.to_dense())
-
-
-def test_channels_share_their_codes(reference):
-    rng = np.random.default_rng(7)
-    bank = reference.filters(rng, 3, 2, (3, 3))
-    truth = np.zeros((1, 3, 9, 9))
-    truth[0, 1, 4, 4], truth[0, 2, 6, 2] = 5.0, -4.0
-    x = reference.synthesise(truth[0], bank, "same")[None]
-    result = pt.encode(x, bank, 0.01, channels=True)
-    np.testing.assert_allclose(result.codes.to_dense(), truth, atol=0.1)
-    assert pt.decode(result.codes, bank, channels=True).shape == (1, 2, 9, 9)
 
 
 @pytest.mark.parametrize("n_channels", [1, 2, 4])

@@ -273,13 +273,6 @@ def test_any_number_of_threads_comes_to_the_same_bits(
             np.testing.assert_array_equal(other, left)
 
 
-def test_no_help_is_asked_for_little_work(reference, monkeypatch):
-    rng = np.random.default_rng(9)
-    problem, x = reference.problem(rng, (400, 200), (7, 7), n_filters=3, penalty=0.05, dtype=np.float32)
-    monkeypatch.setattr(SharedMap, "ask", lambda *_: pytest.fail("nobody is needed"))
-    _descended(problem, x, _some_codes(rng, problem, 100), Effort(1e-3, 6, 10), SharedMap(2))
-
-
 def test_after_a_helper_was_late_the_leader_works_alone(reference, tiny, monkeypatch):
     rng = np.random.default_rng(9)
     problem, x = reference.problem(rng, (200, 60), (5, 5), n_filters=3, penalty=0.05, dtype=np.float32)
