@@ -214,7 +214,7 @@ def check_model(stored: Stored) -> None:
         place = _CHECKPOINT if "stream" in facts else {}
         learner = {"class": one_of(("BatchCSC", "OnlineCSC")), "parameters": {"channels": flag, ...: anything}}
         check_form(facts, {**learner, **counts, **others, **place}, "metadata")
-        check_filters(arrays.get("filters"))
+        check_filters(arrays)
         filters = arrays["filters"] if facts["parameters"]["channels"] else arrays["filters"][:, None]
         if filters.ndim < 3:
             raise ValueError(f"filters of shape {arrays['filters'].shape} have no channels")

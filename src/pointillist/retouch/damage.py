@@ -14,7 +14,7 @@ from pointillist.parallel import effective_jobs
 from pointillist.restore.picture import Box, Progress, inside, run_all, tiles, widened
 from pointillist.retouch.dust import dust_in
 from pointillist.retouch.marks import checked, full_scale, grown
-from pointillist.retouch.scratches import lines_in, scratches_in
+from pointillist.retouch.scratches import lines_in, scratch_odds, scratches_of
 from pointillist.retouch.text import text_in
 from pointillist.validation import check_arguments
 
@@ -97,14 +97,15 @@ def find_damage(
         outer = widened(tile, 100, found.shape)
         samples = pixels[outer].astype(np.float32).reshape(*found[outer].shape, -1)
         values = np.clip(np.nan_to_num(samples) / scale, 0, 1)
-        parts = []
-        if "dust" in kinds:
-            parts.append(dust_in(values, polarity, NEEDED["dust"] + shift))
-        if "scratches" in kinds:
-            parts.append(scratches_in(values, polarity, NEEDED["scratches"] + shift))
-            parts.append(lines_in(values, polarity, sensitivity))
-        if "text" in kinds:
-            parts.append(text_in(values, polarity, sensitivity))
+        sides = {"bright": values, "dark": 1 - values}
+        odds = dict(zip(sides, scratch_odds(values), strict=True)) if "scratches" in kinds else {}
+        parts = [text_in(values, polarity, sensitivity)] if "text" in kinds else []
+        for name in sides if polarity == "both" else (polarity,):
+            if "dust" in kinds:
+                parts.append(dust_in(sides[name], NEEDED["dust"] + shift))
+            if odds:
+                parts.append(scratches_of(odds[name], NEEDED["scratches"] + shift))
+                parts.append(lines_in(sides[name], sensitivity))
         found[tile] = np.any(parts, axis=0)[inside(tile, outer)]
 
     # Every thread takes some 200 MB.

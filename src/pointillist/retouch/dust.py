@@ -119,12 +119,11 @@ def load_forest() -> Forest:
     return Forest(**stored.arrays, base=stored.metadata["base"])
 
 
-def dust_in(values: Plane, polarity: str, needed: float) -> NDArray[np.bool_]:
-    """Dust in (height, width, channels) values from 0 to 1, of at least such log-odds."""
+def dust_in(values: Plane, needed: float) -> NDArray[np.bool_]:
+    """Bright dust in (height, width, channels) values from 0 to 1, of at least such log-odds."""
     found = np.zeros(values.shape[:2], bool)
-    for name, side in (("bright", values), ("dark", 1 - values)):
-        for labels, features in speck_candidates(side) if polarity in ("both", name) else ():
-            found |= np.append(False, load_forest().log_odds(features) > needed)[labels]
+    for labels, features in speck_candidates(values):
+        found |= np.append(False, load_forest().log_odds(features) > needed)[labels]
     return found
 
 

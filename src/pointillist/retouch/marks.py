@@ -40,11 +40,11 @@ class Tuning:
     exact: int = 2
     """Levels from the colour of a pixel that has it."""
     blurred: int = 48
-    """The same after JPEG."""
+    """Levels from it after JPEG."""
     joined: int = 100
-    """The same for what hangs together with such pixels."""
+    """Levels from it of what hangs together with such pixels."""
     joined_plain: int = 24
-    """The same for white, black and greys, which photographs are full of."""
+    """Levels of these for white, black and greys, which photographs are full of."""
     near: tuple[float, float] = (0.35, 0.5)
     """Pixels near the colour, of a tint or plain, for each that has it, above which the picture was compressed."""
     reach: int = 10
@@ -302,8 +302,8 @@ def _with_fringe(levels: NDArray[np.uint8], key: Levels, sure: Mask, lossy: bool
         share = np.sum((values - below) * towards, axis=-1) / length
         doubt = np.sqrt(np.sum((spread * towards) ** 2, axis=-1)) / length
         halfway += int(np.count_nonzero((share > 0.15) & (share < 0.85) & beside[here] & ~sure[here]))
-        deviations, *ends = TUNING.mixed
-        mixed = share > np.clip(deviations * doubt, *ends)
+        times, low, high = TUNING.mixed
+        mixed = share > np.clip(times * doubt, low, high)
         if lossy:
             deviations, at_least = TUNING.disturbed
             mixed |= np.any(np.abs(values - below) > np.maximum(deviations * spread, at_least), axis=-1)

@@ -54,19 +54,15 @@ class Tuning:
 TUNING = Tuning()
 
 
-def scratches_in(values: Floats, polarity: str, needed: float) -> Mask:
-    """Scratches in (height, width, channels) values from 0 to 1, of at least such log-odds.
+def scratch_odds(values: Floats) -> Floats:
+    """Log-odds (2, height, width) of bright and of dark scratches in (height, width, channels) values from 0 to 1.
 
     A softer and paler copy is looked at, too; of what is seen there alone the network has to be surer.
     """
-    found, network = np.zeros(values.shape[:2], bool), load_network()
-    colours = np.broadcast_to(values, (*values.shape[:2], 3))
+    network, colours = load_network(), np.broadcast_to(values, (*values.shape[:2], 3))
     softer = ndimage.gaussian_filter(colours, (TUNING.softness, TUNING.softness, 0)) - np.float32(0.5)
     second = log_odds(network, np.float32(TUNING.paleness) * softer + np.float32(0.5)) - np.float32(TUNING.doubt)
-    for name, side in zip(("bright", "dark"), np.maximum(second, log_odds(network, colours)), strict=True):
-        if polarity in ("both", name):
-            found |= scratches_of(side, needed)
-    return found
+    return np.maximum(second, log_odds(network, colours))
 
 
 def scratches_of(odds: Floats, needed: float) -> Mask:
@@ -141,15 +137,13 @@ def load_network() -> dict[str, Layer]:
     return layers
 
 
-def lines_in(values: Floats, polarity: str = "both", sensitivity: float = 0.5) -> Mask:
-    """Lines of one flat colour in (height, width, channels) values from 0 to 1."""
-    found = np.zeros(values.shape[:2], bool)
-    for name, sign in (("bright", 1), ("dark", -1)) if values.size else ():
-        if polarity in ("both", name):
-            planes = [sign * channel for channel in np.moveaxis(values, -1, 0)]
-            between = np.any([_between(plane) | _between(plane.T).T for plane in planes], axis=0)
-            found |= _slender(values, between, TUNING.reach * 4 ** (0.5 - sensitivity))
-    return found
+def lines_in(values: Floats, sensitivity: float = 0.5) -> Mask:
+    """Lines of one flat colour, brighter than their surroundings, in (height, width, channels) values from 0 to 1."""
+    if values.size == 0:
+        return np.zeros(values.shape[:2], bool)
+    planes = np.moveaxis(values, -1, 0)
+    between = np.any([_between(plane) | _between(plane.T).T for plane in planes], axis=0)
+    return _slender(values, between, TUNING.reach * 4 ** (0.5 - sensitivity))
 
 
 def _between(plane: Floats) -> Mask:

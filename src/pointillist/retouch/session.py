@@ -174,12 +174,10 @@ class Session:
         """Take a photograph from a file in place of the one before, and look for marks on it."""
         try:
             photograph = read_photograph(path)
-        except (OSError, ValueError, SyntaxError) as error:
+        except (OSError, ValueError) as error:
             log.info("cannot open %s: %s", path, error)
-            reason = " ".join(str(error).split()).replace(str(path), path.name).rstrip(".")
-            raise ValueError(
-                f"{path.name} could not be opened as a photograph. {reason[:1].upper()}{reason[1:]}."
-            ) from error
+            reason = str(error).replace(str(path), path.name)
+            raise ValueError(f"{path.name} could not be opened as a photograph: {reason}.") from error
         try:
             key = find_key(photograph.pixels)
         except ValueError:  # several colours: none of them is taken for marks

@@ -199,8 +199,9 @@ def save_model(
     arrays: Mapping[str, NDArray[Any]] | None = None,
 ) -> None:
     """Write filters (n_filters, ...), finite and of float16, float32 or float64, and further arrays as a model file."""
-    check_filters(np.asarray(filters))
-    write_arrays(path, MODEL, metadata, {"filters": filters, **(arrays or {})})
+    arrays = {"filters": np.asarray(filters), **(arrays or {})}
+    check_filters(arrays)
+    write_arrays(path, MODEL, metadata, arrays)
 
 
 def load_model(path: str | os.PathLike[str]) -> Stored:
@@ -210,22 +211,17 @@ def load_model(path: str | os.PathLike[str]) -> Stored:
     """
     stored = _read_older(path, MODEL) or read_arrays(path, MODEL)
     try:
-        check_filters(stored.arrays.get("filters"))
+        check_filters(stored.arrays)
     except ValueError as error:
         raise ModelFileError(f"{path} is damaged: {error}") from error
     return stored
 
 
-def check_filters(filters: NDArray[Any] | None) -> None:
-    """Raise ValueError unless an array can be the filters of a model; None is what a file without any has."""
-    if filters is None:
-        raise ValueError("it holds no filters")
-    if filters.dtype.name not in ("float16", "float32", "float64"):
-        raise ValueError(f"filters must be float16, float32 or float64, got {filters.dtype}")
+def check_filters(arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Raise ValueError unless there are arrays of filters, which a model can have."""
+    filters = check_array(arrays, "filters", "f")
     if filters.ndim < 2 or filters.size == 0:
         raise ValueError(f"filters must have shape (n_filters, ...) and hold samples, got {filters.shape}")
-    if not np.isfinite(filters).all():
-        raise ValueError("filters hold NaN or infinity")
 
 
 def own_version() -> str:
