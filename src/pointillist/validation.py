@@ -150,6 +150,10 @@ def check_arguments(**given: Any) -> None:
             raise ValueError(f"{name} must be {text}, got {shown(value)}")
 
 
+def _is_source(value: Any) -> bool:
+    return not isinstance(value, type) and all(hasattr(value, verb) for verb in ("read", "name", "describe"))
+
+
 def _are_integers(values: Any, least: int) -> bool:
     return isinstance(values, list | tuple) and all(is_integer(value) and value >= least for value in values)
 
@@ -158,6 +162,7 @@ def _one_of(*choices: str) -> Rule:
     return Rule("one of " + ", ".join(f'"{choice}"' for choice in choices), choices)
 
 
+_SOURCE = "a source, such as ArraySource(arrays) or open_source(path)"
 _FLAG = Rule("True or False", bool)
 _POSITIVE = Rule("a positive, finite number", float, 0, np.inf, inside=True)
 _NOT_NEGATIVE = Rule("a finite number, not negative", float, 0)
@@ -191,6 +196,8 @@ _TABLE: dict[str, Rule] = {
     "how": _one_of("sum", "mean", "max", "count"),
     "on_error": _one_of("raise", "skip"),
     "array column dataset name": Rule("a text", lambda value: isinstance(value, str)),
+    "source": Rule(_SOURCE, _is_source),
+    "sources": Rule(f"a list of which each is {_SOURCE}", lambda values: all(map(_is_source, values))),
     "corner": Rule("a tuple of integers, not negative", lambda value: _are_integers(value, 0)),
     "size": Rule("a tuple of positive integers", lambda value: _are_integers(value, 1)),
     "progress": Rule("a callable", callable, optional=True),

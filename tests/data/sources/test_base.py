@@ -51,6 +51,10 @@ def test_normalised_signals_are_those_of_contrast_normalise(tmp_path):
     assert source.describe()["normalise"] == "contrast"
     with pytest.raises(UnreadableFileError, match=r"X\[0\] is constant"):
         NormalisedSource(ArraySource(np.ones((1, 5, 5)))).read(0)
+    crop = CropSource(source, 3, (4, 4)).read(1)
+    assert any(
+        np.array_equal(crop, source.window(i, (a, b), (4, 4))) for i in range(5) for a in range(6) for b in range(8)
+    )
 
 
 def test_crops_depend_on_seed_epoch_and_number_alone(tmp_path):

@@ -25,7 +25,7 @@ from pointillist.arrays import LARGE, as_plain, is_resident, release, scratch_fi
 from pointillist.data.images import load_image
 from pointillist.data.normalise import contrast_normalise
 from pointillist.errors import UnreadableFileError, UnusableSignalError
-from pointillist.reprs import shown, sizes
+from pointillist.reprs import sizes
 from pointillist.sampling import generator
 from pointillist.validation import as_list, as_path, check_arguments, check_index, is_constant
 
@@ -250,7 +250,7 @@ class CropSource(StoredSource):
 
     Parameters
     ----------
-    source : StoredSource
+    source : Source
         What to cut from; signals of any sizes.
     count : int
         Crops in one pass; every pass has other ones.
@@ -270,10 +270,9 @@ class CropSource(StoredSource):
     """
 
     def __init__(
-        self, source: StoredSource, count: int, size: tuple[int, ...], *, seed: int = 0, cache: int = DEFAULT_CACHE
+        self, source: Source, count: int, size: tuple[int, ...], *, seed: int = 0, cache: int = DEFAULT_CACHE
     ) -> None:
-        check_arguments(count=count, size=size, seed=seed, cache=cache)
-        check_source(source, stored=True)
+        check_arguments(source=source, count=count, size=size, seed=seed, cache=cache)
         self.source, self.count, self.size, self.seed = source, count, tuple(size), seed
         self.cache = Cache(cache)
 
@@ -293,7 +292,7 @@ class CropSource(StoredSource):
     def read(self, index: int, epoch: int = 0) -> NDArray:
         rng, which = self._drawn(index, epoch)
         source, place = self.source, which
-        if not source.windowed:
+        if not isinstance(source, StoredSource) or not source.windowed:
             source, place = ArraySource([self.cache.get(which, lambda: self.source.read(which))]), 0
         shape = source.shape(place)
         room = [length - side for length, side in zip(shape[-len(self.size) :], self.size, strict=True)]
@@ -332,8 +331,7 @@ class JoinedSource(StoredSource):
         self.sources = as_list(sources, "sources")
         if not self.sources:
             raise ValueError("sources is empty: give at least one source")
-        for source in self.sources:
-            check_source(source, "sources", stored=True)
+        check_arguments(sources=self.sources)
         self.windowed = all(source.windowed for source in self.sources)
         self._ends = list(accumulate(len(source) for source in self.sources))
 
@@ -377,7 +375,7 @@ class JoinedSource(StoredSource):
         return {"kind": "joined", "signals": len(self), "of": [source.describe() for source in self.sources]}
 
 
-class DerivedSource(Source):
+class DerivedSource(StoredSource):
     """A source with another source's signals, one for one, changed or kept; subclasses say by `read` what becomes of them.
 
     Parameters
@@ -386,7 +384,7 @@ class DerivedSource(Source):
     """
 
     def __init__(self, source: Source) -> None:
-        check_source(source)
+        check_arguments(source=source)
         self.source = source
 
     def __repr__(self) -> str:
@@ -457,15 +455,6 @@ class KeptSource(DerivedSource):
 
     def read(self, index: int, epoch: int = 0) -> NDArray:
         return self.cache.get(index, lambda: self.source.read(index, epoch))
-
-
-def check_source(source: Any, name: str = "source", *, stored: bool = False) -> None:
-    """Refuse what is no source, or with `stored` none with shapes and windows; errors call it by `name`."""
-    verbs = ("read", "shape", "window") if stored else ("read", "name", "describe")
-    if isinstance(source, type) or not all(hasattr(source, verb) for verb in verbs):
-        raise TypeError(
-            f"{name} must be a source, such as ArraySource(arrays) or open_source(path), got {shown(source)}"
-        )
 
 
 def file_fingerprint(files: Iterable[str | os.PathLike[str]]) -> str:
