@@ -32,6 +32,7 @@ TRICKS: dict[str, dict[str, Any]] = {
     "residual recorded, not compared": {"sweeping.compared": math.inf},
     "two places in turns": {"sweeping.runs_in_turns": 0},
     "scans by transforms": {"fourier_scan.cost": math.inf},
+    "cap on new codes": {"coordinate_descent.new_codes": math.inf},
     "scans of some positions": {"scanning.scattered": 0.0},
     "projected dual points in one dimension": {"one_dimensional.hopeful": 0.0},
     "correlations that are followed": {"one_dimensional.correlations": 0},

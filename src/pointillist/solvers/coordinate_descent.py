@@ -64,6 +64,8 @@ class Tuning:
     """Passes over the working set, at most, in a round that looked at near violators only."""
     smooth: int = 3
     """Plain sweeps at the end of such a round, which smooth the residual."""
+    new_codes: float = 4.0
+    """A round takes up so many times as many codes of large filters as there are, at most (1.1 to 1.3 at 51×51)."""
     thread_products: int = 2**23
     """Products of a scan from which on threads share the work on a signal: a tenth of a millisecond, time after time."""
     thread_products_with_ridge: int = 2**26
@@ -385,11 +387,15 @@ class HostWorkingSet:
         """Take the best violator of every cell of positions in, and sweep until no code moves more than the target.
 
         Penalties are multiplied with what is `raised`. Codes that end at zero are dropped, and those that are smaller than
-        a share `smallest` of their penalty.
+        a share `smallest` of their penalty. Of large filters, which take long to visit, only the worst violators are taken
+        where they are many beside the codes so far.
         """
         settings, factor, (best, winner) = self.settings, float(raised[0]), self.seen
         positions = np.arange(len(best)) if cell == 1 else _best_of_cells(best, self.geometry.grid, cell)
         positions = positions[best[positions] > best.dtype.type(factor * (1 + 4 * self.epsilon))]
+        if self.state.transforms is not None and settings.ridge == 0:
+            most = int(max(TUNING.new_codes * len(self.codes), len(best) / 8, 1))
+            positions = np.sort(positions[np.argsort(-best[positions], kind="stable")[:most]])
         n_positions = self.geometry.n_positions
         fresh = winner[positions].astype(np.int64) * n_positions + positions
         self.codes, self.values = merge(self.codes, self.values, fresh, n_positions, self.problem.n_filters)
