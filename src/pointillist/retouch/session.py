@@ -11,6 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from math import ceil, floor
 from pathlib import Path
@@ -230,11 +231,8 @@ class Session:
         """Begin to look for dust and scratches, or for "text"; the mask gets the next number."""
         pixels = self.photograph("before").pixels
         kinds = USUAL if kind == "damage" else kind
-
-        def look(progress: Progress) -> Mask:
-            return pt.find_damage(pixels, kinds, sensitivity=sensitivity, progress=progress)
-
-        self._start("find", look, self._add)
+        find = partial(pt.find_damage, pixels, kinds, sensitivity=sensitivity)
+        self._start("find", lambda progress: find(progress=progress), self._add)
 
     def estimate(self, blur: str = "gaussian") -> None:
         """Begin to estimate the blur of that kind that fits best: its `width`, or its `length` and `angle`."""

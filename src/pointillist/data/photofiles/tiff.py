@@ -212,7 +212,7 @@ def write(photograph: Photograph, path: Path) -> tuple[str, ...]:
         software=False,
         metadata=None,
         bigtiff=large,
-        extratags=[*tags, *((code - 1, _LONG, 1, 0, True) for code in inner)],
+        extratags=[*tags, *((code - 1, _LONG, 1, 0, True) for code in inner)],  # which are written over
         **options,
     )
     if inner and not large:
@@ -231,24 +231,15 @@ def _utf_8(tag: tuple[int, int, int, Any]) -> tuple[int, int, int, Any, bool]:
 
 def _append_directories(path: Path, inner: dict[int, Any]) -> None:
     """Put EXIF and GPS directories at the end of a file, and the tags that lead to them where others hold their places."""
-    places = {code - 1: code for code in inner}  # private tags that hold them, so that all stay in order
+    with tifffile.TiffFile(path) as tiff:
+        order, places = tiff.byteorder, {code: tiff.pages.first.tags[code - 1].offset for code in inner}
     with path.open("r+b") as stream:
         head = stream.read(8)
-        order = "<" if head[:2] == b"II" else ">"
-        (first,) = struct.unpack(order + "I", head[4:])
-        stream.seek(first)
-        (count,) = struct.unpack(order + "H", stream.read(2))
-        entries = struct.iter_unpack(order + "HHII", stream.read(12 * count))
-        end = stream.seek(0, io.SEEK_END)
-        for place, (code, *_) in enumerate(entries):
-            if code not in places:
-                continue
+        for code, place in places.items():
             directory = TiffImagePlugin.ImageFileDirectory_v2(head)
-            for tag, value in inner[places[code]].items():
-                directory[tag] = value
-            begin = end + end % 2
-            stream.seek(begin)
+            directory.update(inner[code])
+            begin = stream.seek(0, io.SEEK_END)
+            begin += stream.write(bytes(begin % 2))
             stream.write(directory.tobytes(begin))
-            end = stream.tell()
-            stream.seek(first + 2 + 12 * place)
-            stream.write(struct.pack(order + "HHII", places[code], _LONG, 1, begin))
+            stream.seek(place)
+            stream.write(struct.pack(order + "HHII", code, _LONG, 1, begin))
