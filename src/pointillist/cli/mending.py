@@ -54,7 +54,7 @@ class Job(NamedTuple):
 def mend_files(request: Any, task: Task) -> None:
     """Mend every file that a command was given; the first that cannot be mended stops it unless it shall be skipped."""
     show_log(quiet=request.quiet, verbose=request.verbose)
-    jobs, failed = _jobs(request, task)
+    jobs, total = _jobs(request, task)
     settings = {"penalty": request.penalty, "n_jobs": request.jobs, "device": request.device, "return_details": True}
     if request.filters is not None:
         path = Path(request.filters)
@@ -69,32 +69,31 @@ def mend_files(request: Any, task: Task) -> None:
                 try:
                     rows.append(_one(request, job, task, settings))
                 except (ValueError, OSError) as error:
-                    failed += _skipped(request, error)
+                    _skip(request, error)
     except KeyboardInterrupt:
         undone = f"{len(rows)} of {len(jobs)} pictures were written"
         if len(jobs) == 1:
             undone = f"nothing was written for {jobs[0].source}"
         raise Stopped(undone) from None
     if not rows:
-        raise ValueError(f"none of the {count(failed, 'file')} could be mended")
+        raise ValueError(f"none of the {count(total, 'file')} could be mended")
     if not request.quiet:
         judged = ["PSNR before", "after"] if request.reference is not None else []
         headings = ["picture", "size", "what", "penalty", "seconds", *judged, "written to"]
         say(table(headings, rows, left=("picture", "written to")))
 
 
-def _skipped(request: Any, error: Exception) -> int:
-    """One picture more that is left out and warned of, unless that is to stop the command."""
+def _skip(request: Any, error: Exception) -> None:
+    """Warn of a picture that is left out, unless that is to stop the command."""
     if request.on_error == "raise":
         raise error
     log.warning("skipped: %s", error)
-    return 1
 
 
 def _jobs(request: Any, task: Task) -> tuple[list[Job], int]:
     """Match sources, answers, masks and references, and complain before any work is done.
 
-    Returns the jobs, and how many files were found unusable already and skipped.
+    Returns the jobs, of which those of unusable files are left out, and the number of all files.
     """
     sources: list[tuple[Path, Path]] = []
     several = len(request.paths) > 1
@@ -112,7 +111,7 @@ def _jobs(request: Any, task: Task) -> tuple[list[Job], int]:
                 log.warning("%s: %s that pointillist wrote skipped", found.root, own)
             files = others
         sources += [(file, file.parent.relative_to(found.root)) for file in files]
-    jobs, failed = [], 0
+    jobs = []
     for source, inside in sources:
         end = "-preview.png" if request.preview else answer_suffix(source)
         target = _place(request, "output", end, source, inside, len(sources) * several)
@@ -129,9 +128,9 @@ def _jobs(request: Any, task: Task) -> tuple[list[Job], int]:
             _check_sizes(job, request.crop, task.factor)
             jobs.append(job)
         except (ValueError, OSError) as error:
-            failed += _skipped(request, error)
+            _skip(request, error)
     _check_names(request, jobs)
-    return jobs, failed
+    return jobs, len(sources)
 
 
 def _place(request: Any, option: str, end: str, source: Path, inside: Path, several: int) -> Path | None:
