@@ -1,4 +1,4 @@
-"""Tests of the attack by files: planted defects are found, and the package has none of them."""
+"""The attack by files: seeds repeat their files, planted defects are found, and the package has none of them."""
 
 import io
 
@@ -7,51 +7,44 @@ import attack.files
 import numpy as np
 import pytest
 from attack.files import Files
-from attack.making import Strange
+from attack.making import Strange, make_strange
 from attack.traps import Traps
 
 
-@pytest.fixture
-def found(tmp_path, monkeypatch):
-    """What an attempt finds when a reader with a planted defect is the only one."""
-
-    def look(read, words=None):
-        folder = tmp_path / "attempt"
-        folder.mkdir()
-        monkeypatch.setitem(attack.files.READERS, "npy", (read,))
-        monkeypatch.setattr(attack.files, "commands", lambda *given: [] if words is None else [words])
-
-        def made(seed, inside, traps: Traps):
-            (inside / "strange.npy").write_bytes(traps.pickle)
-            return Strange("npy", inside / "strange.npy", "planted")
-
-        monkeypatch.setattr(attack.files, "make_strange", made)
-        return {finding.kind for finding in Files().attempt(0, folder)}
-
-    return look
+def _runs_code(path):
+    header = b"{'descr': '|O', 'fortran_order': False, 'shape': (), }\n"
+    content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + path.read_bytes()
+    np.lib.format.read_array(io.BytesIO(content), allow_pickle=True)
 
 
-def test_a_reader_without_a_defect_is_left_alone(found):
-    assert found(lambda path: np.zeros(3)) == set()
-
-
-def test_code_that_runs_is_found(found):
-    def read(path):
-        header = b"{'descr': '|O', 'fortran_order': False, 'shape': (), }\n"
-        content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + path.read_bytes()
-        np.lib.format.read_array(io.BytesIO(content), allow_pickle=True)
-
-    assert found(read) == {"code ran"}
+def _fails(path):
+    raise KeyError("strange")
 
 
 @pytest.mark.parametrize(
-    "error", [KeyError("strange"), ValueError("without a name"), RecursionError("strange"), TypeError("strange")]
+    ("read", "kinds"), [(_runs_code, {"code ran"}), (_fails, {"unnamed error"}), (lambda path: np.zeros(3), set())]
 )
-def test_errors_that_are_not_clear_are_found(found, error):
-    def read(path):
-        raise error
+def test_planted_defects_of_readers_are_found(read, kinds, tmp_path, monkeypatch):
+    def made(seed, inside, traps):
+        (inside / "strange.npy").write_bytes(traps.pickle)
+        return Strange("npy", inside / "strange.npy", "planted")
 
-    assert found(read) == {"unnamed error"}
+    monkeypatch.setitem(attack.files.READERS, "npy", (read,))
+    monkeypatch.setattr(attack.files, "commands", lambda *given: [])
+    monkeypatch.setattr(attack.files, "make_strange", made)
+    assert {finding.kind for finding in Files().attempt(0, tmp_path)} == kinds
+
+
+def test_a_seed_repeats_its_file_and_seeds_differ(tmp_path):
+    def made(folder, seed):
+        inside = tmp_path / folder / str(seed)
+        inside.mkdir(parents=True)
+        strange = make_strange(seed, inside, Traps(inside / "traps"))
+        return strange.how, strange.path.name, strange.path.stat().st_size if strange.path.is_file() else 0
+
+    files = [made("a", seed) for seed in range(60)]
+    assert files == [made("b", seed) for seed in range(60)]
+    assert len({how for how, *_ in files}) > 20
 
 
 def test_a_few_files_do_no_harm(tmp_path):

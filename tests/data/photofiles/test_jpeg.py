@@ -25,6 +25,13 @@ def _patched(photo, top=20, left=33, size=10):
     return pixels, changed if changed.ndim == 2 else changed.any(axis=-1)
 
 
+def _mended(folder, photo):
+    """What is read of the file after a patch, the patched pixels, where they are, and what was noted."""
+    pixels, changed = _patched(photo)
+    notes = pt.write_photograph(photo.with_pixels(pixels), folder / "b.jpg")
+    return pt.read_photograph(folder / "b.jpg").pixels, pixels, changed, notes
+
+
 def _untouched(changed, unit, fringe):
     """Pixels outside the blocks of changed pixels; decoders mix coarser chroma over one pixel more."""
     height, width = changed.shape
@@ -48,13 +55,12 @@ UNITS = {0: (8, 8), 1: (8, 16), 2: (16, 16)}
 def test_untouched_blocks_stay_as_they_were(tmp_path, colour, subsampling, quality, progressive):
     given = {"quality": quality, "subsampling": subsampling, "progressive": progressive}
     photo = _jpeg(tmp_path / "a.jpg", colour, **given)
-    pixels, changed = _patched(photo)
-    assert pt.write_photograph(photo.with_pixels(pixels), tmp_path / "b.jpg") == ()
+    read, pixels, changed, notes = _mended(tmp_path, photo)
+    assert notes == ()
     with Image.open(tmp_path / "a.jpg") as a, Image.open(tmp_path / "b.jpg") as b:
         assert a.quantization == b.quantization
         assert a.layer == b.layer  # names, sampling and tables of the components
         assert bool(b.info.get("progressive")) == progressive
-    read = pt.read_photograph(tmp_path / "b.jpg").pixels
     untouched = _untouched(changed, UNITS[subsampling], fringe=subsampling > 0)
     np.testing.assert_array_equal(read[untouched], photo.pixels[untouched])
     error = np.abs(read.astype(int) - pixels)[changed].mean()
@@ -67,10 +73,8 @@ def test_saturated_blocks_stay_too(tmp_path):
     rng = np.random.default_rng(0)
     picture = np.where(rng.random((64, 64, 3)) < 0.5, 0, 255).astype(np.uint8)
     photo = _jpeg(tmp_path / "a.jpg", picture, quality=30, subsampling=0)
-    pixels, changed = _patched(photo)
-    pt.write_photograph(photo.with_pixels(pixels), tmp_path / "b.jpg")
+    read, _, changed, _ = _mended(tmp_path, photo)
     untouched = _untouched(changed, (8, 8), fringe=False)
-    read = pt.read_photograph(tmp_path / "b.jpg").pixels
     np.testing.assert_array_equal(read[untouched], photo.pixels[untouched])
 
 
@@ -80,11 +84,10 @@ def test_unusual_subsampling_is_kept(tmp_path, colour, sampling, unit):
     image.samp_factor = sampling
     image.write_spatial(str(tmp_path / "a.jpg"), qt=90)
     photo = pt.read_photograph(tmp_path / "a.jpg")
-    pixels, changed = _patched(photo)
-    assert pt.write_photograph(photo.with_pixels(pixels), tmp_path / "b.jpg") == ()
+    read, pixels, changed, notes = _mended(tmp_path, photo)
+    assert notes == ()
     with Image.open(tmp_path / "a.jpg") as a, Image.open(tmp_path / "b.jpg") as b:
         assert a.layer == b.layer
-    read = pt.read_photograph(tmp_path / "b.jpg").pixels
     untouched = _untouched(changed, unit, fringe=True)
     np.testing.assert_array_equal(read[untouched], photo.pixels[untouched])
     assert np.abs(read.astype(int) - pixels)[changed].mean() < 8
@@ -93,9 +96,7 @@ def test_unusual_subsampling_is_kept(tmp_path, colour, sampling, unit):
 def test_grey_and_rgb_files_keep_their_blocks(tmp_path, colour):
     for name, pixels, options in (("grey", colour[..., 0], {}), ("rgb", colour, {"keep_rgb": True})):
         photo = _jpeg(tmp_path / f"{name}.jpg", np.ascontiguousarray(pixels), quality=80, **options)
-        patched, changed = _patched(photo)
-        pt.write_photograph(photo.with_pixels(patched), tmp_path / "out.jpg")
-        read = pt.read_photograph(tmp_path / "out.jpg").pixels
+        read, patched, changed, _ = _mended(tmp_path, photo)
         untouched = _untouched(changed, (8, 8), fringe=False)
         np.testing.assert_array_equal(read[untouched], photo.pixels[untouched])
         assert np.abs(read.astype(int) - patched)[changed].mean() < 12
@@ -110,11 +111,8 @@ def test_a_photograph_that_nobody_changed_is_the_same_file(tmp_path, colour, mak
 @pytest.mark.parametrize("code", range(1, 9))
 def test_turned_files_keep_their_blocks_and_their_orientation(tmp_path, colour, code, make_exif):
     photo = _jpeg(tmp_path / "a.jpg", colour, quality=75, subsampling=0, exif=b"Exif\0\0" + make_exif(code))
-    pixels, _ = _patched(photo)
-    pt.write_photograph(photo.with_pixels(pixels), tmp_path / "b.jpg")
-    read = pt.read_photograph(tmp_path / "b.jpg")
-    same = np.mean(read.pixels == photo.pixels)
-    assert same > 0.9
+    read, *_ = _mended(tmp_path, photo)
+    assert np.mean(read == photo.pixels) > 0.9
     with Image.open(tmp_path / "b.jpg") as image:
         assert image.getexif()[274] == code
         assert image.size == (colour.shape[1], colour.shape[0])
@@ -122,22 +120,10 @@ def test_turned_files_keep_their_blocks_and_their_orientation(tmp_path, colour, 
 
 def test_all_segments_survive(tmp_path, colour, icc, make_exif, xmp):
     long = icc + bytes(range(256)) * 600  # needs several segments
-    photo = _jpeg(
-        tmp_path / "a.jpg",
-        colour,
-        exif=b"Exif\0\0" + make_exif(),
-        icc_profile=long,
-        xmp=xmp,
-        comment=b"a cup",
-        dpi=(240, 240),
-    )
-    pixels, _ = _patched(photo)
-    pt.write_photograph(photo.with_pixels(pixels), tmp_path / "b.jpg")
+    given = {"icc_profile": long, "xmp": xmp, "comment": b"a cup", "dpi": (240, 240)}
+    _mended(tmp_path, _jpeg(tmp_path / "a.jpg", colour, exif=b"Exif\0\0" + make_exif(), **given))
     with Image.open(tmp_path / "b.jpg") as image:
-        assert image.info["icc_profile"] == long
-        assert image.info["xmp"] == xmp
-        assert image.info["comment"] == b"a cup"
-        assert image.info["dpi"] == (240, 240)
+        assert {name: image.info[name] for name in given} == given
     before, after = (
         directories(io.BytesIO(pt.read_photograph(tmp_path / name).metadata.exif)) for name in ("a.jpg", "b.jpg")
     )
@@ -164,36 +150,29 @@ def test_the_small_picture_of_how_it_was_is_not_shown_any_more(tmp_path, colour,
     link = first + 2 + 12 * int.from_bytes(blob[first : first + 2], order)
     blob[link : link + 4] = len(blob).to_bytes(4, order)
     blob += (0).to_bytes(2, order) + bytes(4)
-    photo = _jpeg(tmp_path / "a.jpg", colour, exif=b"Exif\0\0" + bytes(blob))
-    pixels, _ = _patched(photo)
-    pt.write_photograph(photo.with_pixels(pixels), tmp_path / "b.jpg")
+    _mended(tmp_path, _jpeg(tmp_path / "a.jpg", colour, exif=b"Exif\0\0" + bytes(blob)))
     written = pt.read_photograph(tmp_path / "b.jpg").metadata.exif
     assert int.from_bytes(written[link : link + 4], order) == 0
     assert written[:link] == bytes(blob[:link])
 
 
-def test_what_lies_between_segments_does_no_harm(tmp_path, colour):
-    """Decoders skip it."""
-    _jpeg(tmp_path / "a.jpg", colour)
-    data = (tmp_path / "a.jpg").read_bytes()
+def _padded(data):
+    """With bytes between two segments, which decoders skip."""
     frame = data.index(b"\xff\xc0")
-    (tmp_path / "a.jpg").write_bytes(data[:frame] + b"\0\0" + data[frame:])
-    photo = pt.read_photograph(tmp_path / "a.jpg")
-    pixels, changed = _patched(photo)
-    assert pt.write_photograph(photo.with_pixels(pixels), tmp_path / "b.jpg") == ()
-    written = pt.read_photograph(tmp_path / "b.jpg").pixels
-    assert np.abs(written.astype(int) - pixels)[~changed].mean() < 1
+    return data[:frame] + b"\0\0" + data[frame:]
 
 
-def test_channels_of_unusual_names_are_encoded_again(tmp_path, colour):
-    _jpeg(tmp_path / "a.jpg", colour)
-    data = (tmp_path / "a.jpg").read_bytes()
+def _renamed(data):
+    """With a channel of another name than usual."""
     for place in (data.index(b"\xff\xc0") + 10, data.index(b"\xff\xda") + 5):
         data = data[:place] + b"\x07" + data[place + 1 :]
-    (tmp_path / "a.jpg").write_bytes(data)
-    photo = pt.read_photograph(tmp_path / "a.jpg")
-    pixels, changed = _patched(photo)
-    notes = pt.write_photograph(photo.with_pixels(pixels), tmp_path / "b.jpg")
-    assert "because its channels have unusual names" in " ".join(notes)
-    written = pt.read_photograph(tmp_path / "b.jpg").pixels
-    assert np.abs(written.astype(int) - pixels)[~changed].mean() < 1
+    return data
+
+
+@pytest.mark.parametrize(("odd", "words"), [(_padded, ""), (_renamed, "because its channels have unusual names")])
+def test_odd_files_are_mended_too(tmp_path, colour, odd, words):
+    _jpeg(tmp_path / "a.jpg", colour)
+    (tmp_path / "a.jpg").write_bytes(odd((tmp_path / "a.jpg").read_bytes()))
+    read, pixels, changed, notes = _mended(tmp_path, pt.read_photograph(tmp_path / "a.jpg"))
+    assert (bool(notes), words in " ".join(notes)) == (bool(words), True)
+    assert np.abs(read.astype(int) - pixels)[~changed].mean() < 1

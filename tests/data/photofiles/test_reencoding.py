@@ -35,13 +35,7 @@ def _patched(photo):
 def test_tables_and_subsampling_stay_and_pixels_nearly_do(tmp_path, photograph, mode, quality, caplog):
     caplog.set_level(logging.INFO, logger="pointillist")
     image = Image.fromarray(photograph[..., 0].copy() if mode == "L" else photograph)
-    given = (
-        {"subsampling": mode}
-        if isinstance(mode, int)
-        else {"keep_rgb": True, "subsampling": 0}
-        if mode == "RGB"
-        else {}
-    )
+    given = {"RGB": {"keep_rgb": True, "subsampling": 0}, "L": {}}.get(mode, {"subsampling": mode})
     image.save(tmp_path / "a.jpg", quality=quality, progressive=quality == 92, **given)
     photo = pt.read_photograph(tmp_path / "a.jpg")
     pixels, away = _patched(photo)

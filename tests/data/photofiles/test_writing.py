@@ -115,30 +115,21 @@ def test_answers_end_as_their_questions_did(name, suffix):
     assert answer_suffix(name) == suffix
 
 
-@pytest.mark.parametrize(("name", "suffix"), [("a.jpg", ".jpg"), ("a.JPEG", ".JPEG"), ("a.jfif", ".jpg")])
-def test_only_what_is_jpeg_becomes_jpeg(tmp_path, name, suffix):
-    for form, expected in (("JPEG", suffix), ("PNG", ".png")):
-        Image.new("RGB", (8, 8)).save(tmp_path / name, form)
-        assert answer_suffix(tmp_path / name) == expected
+def test_only_what_is_jpeg_becomes_jpeg(tmp_path):
+    for name, suffix in (("a.jpg", ".jpg"), ("a.JPEG", ".JPEG"), ("a.jfif", ".jpg")):
+        for form, expected in (("JPEG", suffix), ("PNG", ".png")):
+            Image.new("RGB", (8, 8)).save(tmp_path / name, form)
+            assert answer_suffix(tmp_path / name) == expected
 
 
 @pytest.mark.parametrize("compression", [None, "lzw", "deflate", "packbits"])
 def test_tiff_keeps_its_compression_texts_and_order_of_samples(tmp_path, colour, compression):
     tags = [(315, 2, 0, "A. Artist", True), (33432, 2, 0, "All mine", True)]
     deep = colour.astype(np.uint16) * 257
-    tifffile.imwrite(
-        tmp_path / "a.tif",
-        np.moveaxis(deep, -1, 0),
-        photometric="rgb",
-        planarconfig="separate",
-        compression=compression,
-        predictor=compression in ("lzw", "deflate"),
-        description="a cup",
-        metadata=None,
-        resolution=(118, 118),
-        resolutionunit="CENTIMETER",
-        extratags=tags,
-    )
+    said = {"description": "a cup", "metadata": None, "resolution": (118, 118), "resolutionunit": "CENTIMETER"}
+    form = {"compression": compression, "predictor": compression in ("lzw", "deflate"), "planarconfig": "separate"}
+    planes = np.moveaxis(deep, -1, 0)
+    tifffile.imwrite(tmp_path / "a.tif", planes, photometric="rgb", extratags=tags, **said, **form)
     photo = pt.read_photograph(tmp_path / "a.tif")
     np.testing.assert_array_equal(photo.pixels, deep)
     assert photo.metadata.dpi == pytest.approx((299.72, 299.72))
@@ -218,12 +209,10 @@ def test_nothing_is_written_when_writing_fails(tmp_path, full, monkeypatch):
 
 
 def test_a_photograph_checks_itself():
-    with pytest.raises(ValueError, match="uint8, uint16"):
-        Photograph(np.zeros((3, 4), int))
-    with pytest.raises(ValueError, match="shape"):
-        Photograph(np.zeros((3, 4, 2), np.uint8))
-    with pytest.raises(ValueError, match="alpha"):
-        Photograph(np.zeros((3, 4), np.uint8), np.zeros((3, 5), np.uint8))
+    byte = np.zeros((3, 4), np.uint8)
+    for words, *given in (("uint8, uint16", byte.astype(int)), ("shape", byte[..., None]), ("alpha", byte, byte[:2])):
+        with pytest.raises(ValueError, match=words):
+            Photograph(*given)
     photo = Photograph(np.zeros((3, 4, 3), np.uint8), np.ones((3, 4), np.uint8), Metadata(dpi=(72.0, 72.0)))
     grey = photo.with_pixels(np.ones((3, 4), np.uint8))
     assert grey.pixels.shape == (3, 4, 3)
