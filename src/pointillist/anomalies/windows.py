@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
 
-from pointillist.anomalies.surprise import running_median
+from pointillist.anomalies.scoring import running_median
 from pointillist.learners.estimators import OnlineCSC
 from pointillist.reprs import shown
 from pointillist.sampling import generator, seed_from
