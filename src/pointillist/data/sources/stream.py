@@ -53,8 +53,7 @@ class ReadBatch:
     skipped: list[str]
 
 
-Read = tuple[tuple[int, int], ReadBatch]
-"""The place behind a batch, epoch and offset, and the batch."""
+Read = tuple[UnreadBatch, ReadBatch]
 
 
 def read_batch(
@@ -210,17 +209,13 @@ class Stream:
     def hand_out(self, unread: UnreadBatch, skipped: Iterable[str] = ()) -> None:
         """Note that a batch is in the learner's hands, and warn of what was left out for the first time."""
         note_skipped(self.skipped, skipped)
-        self._epoch, self._offset = self._behind(unread)
-
-    def _behind(self, unread: UnreadBatch) -> tuple[int, int]:
-        end = unread.offset + len(unread.indices)
-        return (unread.epoch, end) if end < len(self.source) else (unread.epoch + 1, 0)
+        self._epoch, self._offset = unread.epoch, unread.offset + len(unread.indices)
 
     def first(self) -> list[NDArray]:
         """Signals of the first batch to come that has any; it comes again when the stream is iterated over, read once."""
         batches, looked_at = self._batches(), []
-        for place, read in batches:
-            looked_at.append((place, read))
+        for unread, read in batches:
+            looked_at.append((unread, read))
             if read.signals:
                 self._begun = chain(looked_at, batches)
                 return read.signals
@@ -230,20 +225,20 @@ class Stream:
         """Batches of signals as the source gives them, from the place on."""
         batches, self._begun = self._begun or self._batches(), None
         self._ahead = self.prefetch
-        for place, read in batches:
-            self._epoch, self._offset = place
-            note_skipped(self.skipped, read.skipped)
+        for unread, read in batches:
+            self.hand_out(unread, read.skipped)
             if read.signals:
                 yield read.signals
 
     def _batches(self) -> Iterator[Read]:
-        """Batches from the place on, with the places behind them."""
+        """Batches from the place on, unread and read."""
         if isinstance(self.source, IteratorSource):
             return self._taken()
-        return self._done((partial(self._read, unread) for unread in self.unread()), self.threads)
 
-    def _read(self, unread: UnreadBatch) -> Read:
-        return self._behind(unread), read_batch(self.source, unread, self.least, self.on_error)
+        def read(unread: UnreadBatch) -> Read:
+            return unread, read_batch(self.source, unread, self.least, self.on_error)
+
+        return self._done((partial(read, unread) for unread in self.unread()), self.threads)
 
     def _taken(self) -> Iterator[Read]:
         """Batches of an iterator, whose place counts the signals that were handed out."""
@@ -254,10 +249,9 @@ class Stream:
             for items in self._done(jobs, 1):
                 if not items:
                     break
-                taken = ArraySource(items, f"X[{offset}:]")
+                unread = UnreadBatch(epoch, offset, tuple(range(len(items))))
+                yield unread, read_batch(ArraySource(items, f"X[{offset}:]"), unread, self.least, self.on_error)
                 offset += len(items)
-                unread = UnreadBatch(epoch, 0, tuple(range(len(items))))
-                yield (epoch, offset), read_batch(taken, unread, self.least, self.on_error)
             offset = 0
 
     def _done(self, jobs: Iterator[Callable[[], Job]], threads: int) -> Iterator[Job]:
