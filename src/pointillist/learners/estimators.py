@@ -303,7 +303,7 @@ def training_step(learner: BatchCSC | OnlineCSC, *, shared: bool = False) -> Ste
 
 
 def _prepared(step: Step, before: NDArray | None, validation: Signals | None) -> tuple[Step, Batch | None]:
-    """The same step, beginning with filters that were learned `before`, if any; and signals that are held out, checked."""
+    """A step that begins with filters that were learned `before`, if any, and signals that are held out, checked."""
     if before is not None:
         size = before.shape[1 + step.channels :]
         shapes = filter_shapes(step.n_filters, step.filter_size, len(size))
