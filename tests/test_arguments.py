@@ -138,17 +138,6 @@ def _followed(owner):
     ]
 
 
-@pytest.mark.parametrize("said", ["as in `BatchCSC`.", "As in encode", "like in `encode`", "See `inpaint`.", ""])
-def test_a_reference_elsewhere_is_no_description(said):
-    def f(x):
-        pass
-
-    f.__doc__ = f"Do it.\n\nParameters\n----------\nx : {said}\n"
-    assert list(_undescribed("f", f)) == ["f x"]
-    f.__doc__ = f"Do it.\n\nParameters\n----------\nx : int\n    A number, {said}\n"
-    assert list(_undescribed("f", f)) == []
-
-
 @pytest.mark.parametrize("word", SHARED)
 def test_a_shared_name_has_one_default_and_one_kind(word):
     users = {name: _parameters(value)[word] for name, value in CALLABLES.items() if word in _parameters(value)}
@@ -159,14 +148,6 @@ def test_a_shared_name_has_one_default_and_one_kind(word):
         if (one.default, one.kind) != SHARED[word] and f"{name} {word}" not in OTHERWISE
     ]
     assert broken == []
-
-
-def test_every_reason_is_still_needed():
-    for place in OTHERWISE:
-        name, word = place.split()
-        one = _parameters(CALLABLES[name]).get(word)
-        assert one is not None, f"{name} takes no {word}"
-        assert (one.default, one.kind) != SHARED[word], f"{place} is as everywhere"
 
 
 def _signals():
@@ -192,10 +173,3 @@ EXCLUSIVE = {
 def test_of_two_arguments_none_is_ignored(pair):
     with pytest.raises(ValueError, match="|".join(pair.split()[1:])):
         EXCLUSIVE[pair]()
-
-
-@pytest.mark.parametrize("name", [name for name, value in public_names().items() if inspect.isfunction(value)])
-def test_help_shows_annotations_as_they_are_written(name):
-    """Evaluated annotations of arrays fill a screen each."""
-    parameters = inspect.signature(public_names()[name]).parameters.values()
-    assert all(isinstance(one.annotation, str) for one in parameters)

@@ -67,6 +67,14 @@ class Tensor:
         raise RuntimeError("requires grad")
 
 
+@pytest.mark.parametrize(
+    ("array", "there", "kind"),
+    [(np.ones(3), False, "numpy"), (Tensor(False), False, "numpy"), (Tensor(True), True, "torch")],
+)
+def test_where_arrays_live_is_seen_without_touching_them(array, there, kind):
+    assert (is_resident(array), any_resident([np.ones(3), array]), kind_of([np.ones(3), array])) == (there, there, kind)
+
+
 def test_rows_know_the_array_that_they_are_of():
     whole = np.arange(12).reshape(4, 3)
     rows = Rows(whole, list(whole))
@@ -85,21 +93,6 @@ def test_arrays_on_the_host_stay_as_they_are():
     arrays = [array, array]
     assert all_to_host(arrays) is arrays
     np.testing.assert_array_equal(stacked(arrays), np.ones((2, 3)))
-
-
-def test_where_arrays_live_is_seen_without_touching_them():
-    assert not is_resident(np.ones(3))
-    assert not is_resident([1.0, 2.0])
-    assert not is_resident(Tensor(False))
-    assert is_resident(Tensor(True))
-    assert any_resident([np.ones(3), Tensor(True)])
-    assert not any_resident([np.ones(3), Tensor(False)])
-
-
-def test_kinds():
-    assert kind_of(np.ones(3)) == "numpy"
-    assert kind_of([np.ones(3), Tensor(True)]) == "torch"
-    assert kind_of(Tensor(False)) == "numpy"
 
 
 @pytest.mark.gpu

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import pointillist as pt
-from pointillist import codes as codes_module
 from pointillist.codes import SparseCodes
 
 
@@ -120,24 +119,6 @@ def test_grids_that_are_none_and_masks_of_another_length_are_refused():
         SparseCodes(*one, [("5",)], 2)
     with pytest.raises(IndexError, match="a mask for 1 signals"):
         SparseCodes(*one, [(5,)], 2)[np.array([True, False])]
-
-
-def test_codes_of_a_device_come_to_the_host_together(monkeypatch):
-    one = SparseCodes([np.array([1, 7])], [np.array([2.0, -3.0])], [(5,)], 2, names=["a"])
-    moved = []
-
-    def to_host(arrays):
-        moved.append(len(arrays))
-        return list(arrays)
-
-    monkeypatch.setattr(SparseCodes, "resident", property(lambda self: not moved))
-    monkeypatch.setattr(codes_module, "all_to_host", to_host)
-    monkeypatch.setattr(codes_module, "summed_by", lambda *given: given[2:])
-    assert one.usage() == (5, 2)
-    there = one.on_host()
-    assert moved == [1, 1]
-    assert there.names == ["a"]
-    np.testing.assert_array_equal(there.to_dense(), one.to_dense())
 
 
 class Tensor:

@@ -1,10 +1,6 @@
 """Files for other people's machines say what the Makefile and pyproject.toml say."""
 
-import os
 import re
-import shutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -52,40 +48,3 @@ def test_one_version():
     heading = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M).group(1)
     assert SETTINGS["tool"]["setuptools_scm"]["fallback_version"] == f"{heading}.dev0"
     assert "\nversion:" not in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-
-
-def test_the_version_is_that_of_the_tag(tmp_path):
-    pytest.importorskip("setuptools_scm")
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    coming = SETTINGS["tool"]["setuptools_scm"]["fallback_version"].removesuffix(".dev0")
-
-    def git(*words):
-        who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "tag.gpgSign=false"]
-        subprocess.run(["git", *who, "-c", "commit.gpgSign=false", *words], cwd=tmp_path, check=True)
-
-    def version():
-        alone = {key: value for key, value in os.environ.items() if not key.startswith(("SETUPTOOLS_SCM", "GIT_"))}
-        command = [sys.executable, "-W", "ignore", "-m", "setuptools_scm"]
-        done = subprocess.run(command, cwd=tmp_path, env=alone, capture_output=True, text=True, check=True)
-        return done.stdout.strip()
-
-    assert version() == f"{coming}.dev0"  # an unpacked archive, or the Dockerfile's copy
-    git("init", "-q")
-    git("add", ".")
-    git("commit", "-q", "-m", "First")
-    assert re.fullmatch(rf"{re.escape(coming)}\.dev\d+", version())  # a clone without tags
-    git("tag", "v0.2.0")
-    assert version() == "0.2.0"
-    git("commit", "-q", "--allow-empty", "-m", "Second")
-    assert version() == "0.2.1.dev1"
-
-
-def test_the_changelog_has_the_usual_form():
-    """Versions with their date or as unreleased, the newest first, and what was added, changed and so on below each."""
-    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert text.startswith("# Changelog\n")
-    headings = re.findall(r"^##+ .*$", text, re.M)
-    usual = r"## \d+\.\d+\.\d+ \((unreleased|\d{4}-\d\d-\d\d)\)|### (Added|Changed|Deprecated|Removed|Fixed|Security)"
-    assert [one for one in headings if not re.fullmatch(usual, one)] == []
-    versions = [tuple(map(int, one.split()[1].split("."))) for one in headings if one.startswith("## ")]
-    assert versions == sorted(versions, reverse=True)

@@ -45,12 +45,8 @@ def test_indices_are_ascending_unique_and_inside(kind, grid, p):
 def test_the_sample_follows_seed_step_and_grid(kind):
     first = codes(3, (40, 40), 0.2, 5, 1, kind)
     np.testing.assert_array_equal(first, codes(3, (40, 40), 0.2, 5, 1, kind))
-    for other in (
-        codes(3, (40, 40), 0.2, 5, 2, kind),
-        codes(3, (40, 40), 0.2, 6, 1, kind),
-        codes(3, (80, 20), 0.2, 5, 1, kind),
-    ):
-        assert not np.array_equal(first, other)
+    for grid, seed, step in (((40, 40), 5, 2), ((40, 40), 6, 1), ((80, 20), 5, 1)):
+        assert not np.array_equal(first, codes(3, grid, 0.2, seed, step, kind))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -111,16 +107,12 @@ def test_rates_outside_are_refused(p):
         Draws(p)
 
 
-@pytest.mark.parametrize("kind", ["", "rows", None, 1, ["codes"]])
-def test_unknown_kinds_are_refused_with_those_that_there_are(kind):
-    with pytest.raises(ValueError, match="kind must be one of codes, bundles"):
-        Draws(0.1, kind)
-
-
-def test_what_may_be_passed_for_a_share():
-    assert as_draws(np.float32(0.5)) == Draws(0.5)
-    assert as_draws(Draws(0.1, "codes")) == Draws(0.1, "codes")
+def test_shares_are_taken_in_every_form_and_unknown_kinds_refused():
+    assert as_draws(np.float32(0.5)) == as_draws(Draws(0.5)) == Draws(0.5)
     assert draw_sample(3, (4, 4), Draws(1.0, "codes"), 0, 0) is None
+    for kind in ("", "rows", None, 1, ["codes"]):
+        with pytest.raises(ValueError, match="kind must be one of codes, bundles"):
+            Draws(0.1, kind)
 
 
 def test_generators_are_keyed():

@@ -58,16 +58,9 @@ def test_everything_is_imported_and_runs_without_what_only_unix_has(tmp_path):
     assert {"r.html", "c.safetensors", "f.png", "photo-inpainted.png"} <= {path.name for path in tmp_path.iterdir()}
 
 
-def _found(source, *, at_import=False):
-    """``module.name`` wherever a name that only Unix has is taken directly, instead of by getattr or behind a function.
-
-    Only what runs while the module is imported counts `at_import`: what is outside of functions, or decorates them.
-    """
-    tree = ast.parse(source)
-    for node in ast.walk(tree) if at_import else ():
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            node.body = []
-    nodes = [one for one in ast.walk(tree) if isinstance(one, ast.Attribute)]
+def _found(source):
+    """``module.name`` wherever a name that only Unix has is taken directly, instead of by getattr."""
+    nodes = [one for one in ast.walk(ast.parse(source)) if isinstance(one, ast.Attribute)]
     return [
         f"{one.value.id}.{one.attr}"
         for one in nodes
@@ -79,15 +72,6 @@ def test_no_name_of_unix_is_taken_without_asking():
     folder = Path(pointillist.__file__).parent
     assert _found("import os\nos.fork()") == ["os.fork"]
     assert {path: names for path in folder.rglob("*.py") if (names := _found(path.read_text(encoding="utf-8")))} == {}
-
-
-def test_tests_are_collected_where_names_of_unix_are_missing():
-    marked = "@pytest.mark.parametrize('number', [signal.SIGHUP])\ndef test(number):\n    os.fork()\n"
-    assert _found(marked, at_import=True) == ["signal.SIGHUP"]
-    asked = {"test_files.py": ["os.geteuid"]}  # behind hasattr
-    tests = Path(__file__).parent.rglob("*.py")
-    taken = {path.name: names for path in tests if (names := _found(path.read_text(encoding="utf-8"), at_import=True))}
-    assert taken == asked
 
 
 def test_one_module_asks_which_system_it_is():

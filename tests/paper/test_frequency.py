@@ -6,7 +6,6 @@ import scipy.optimize
 from paper.frequency import (
     BatchFrequency,
     circular_codes,
-    crop,
     learn_online,
     pad,
     project,
@@ -22,13 +21,6 @@ def images():
 @pytest.fixture
 def start():
     return project(np.random.default_rng(1).standard_normal((2, 3, 3))).astype(np.float32)
-
-
-def test_pad_and_crop_are_inverse_and_centred(start):
-    grid = pad(start, (12, 14))
-    assert grid[0, 0, 0] == start[0, 1, 1]
-    assert grid[0, -1, -1] == start[0, 0, 0]
-    np.testing.assert_array_equal(crop(grid, (3, 3)), start)
 
 
 def _fits(codes, filters):

@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 from paper.plain import from_plain, to_plain
 
@@ -24,11 +23,6 @@ PICTURE = Picture("data:image/png;base64,AA==", 3, 2, "a picture")
 )
 def test_json_and_back(block):
     assert from_plain(json.loads(json.dumps(to_plain(block)))) == block
-
-
-def test_arrays_become_lists():
-    curve = Curve("a", np.arange(3), np.ones(3, np.float32))
-    assert json.loads(json.dumps(to_plain(curve)))["y"] == [1.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pointillist import BatchCSC, OnlineCSC, Robust
+from pointillist import BatchCSC, OnlineCSC
 from pointillist.plot import Example
 from pointillist.plot.figures import Trace
-from pointillist.plot.page import Compare, Facts, Picture, SideBySide, Table, render_page
+from pointillist.plot.page import Compare, Picture, SideBySide, Table, render_page
 from pointillist.plot.reports import learning_page
 
 
@@ -45,20 +45,10 @@ def test_signals_of_every_kind(shape, size, channels, kind):
     assert [type(block) for block in shown] == [kind, kind]
     assert isinstance(table, Table)
     assert [line[0] for line in table.rows] == ["unseen", "trained"]
+    result = model.encode(signals[2:])
+    assert (table.rows[0][3], table.rows[0][5]) == (result.codes.nnz, f"{result.gap[0]:.1e}")
     assert "held-out signals" in str(_blocks(page, "In numbers"))
     assert render_page(page).count("<img") == (1 + 2 * 2 if kind is Compare else 0)
-
-
-def test_numbers_are_the_models():
-    model, signals = _fitted((20, 24), 5)
-    result = model.encode(signals[2:])
-    page = learning_page(model, [Example("unseen", signals[2], held_out=True)])
-    table = _blocks(page, "Reconstructions")[1]
-    assert table.rows[0][3] == result.codes.nnz
-    assert table.rows[0][5] == f"{result.gap[0]:.1e}"
-    facts = _blocks(page, "In numbers")[0]
-    assert isinstance(facts, Facts)
-    assert facts.facts[0].value == "3"
 
 
 def test_signals_in_time_are_shown_with_their_events():
@@ -76,16 +66,6 @@ def test_signals_in_time_are_shown_with_their_events():
     waves = _blocks(page, "Filters")[0]
     assert np.shape(waves.filters) == (3, 2, 90)
     assert "2 channels" in waves.caption
-
-
-def test_what_was_left_out_is_told():
-    model, _ = _fitted((80,), 5, robust=Robust(fraction=0.3))
-    plain, _ = _fitted((80,), 5)
-    known, usual = (
-        {c.title: c for c in _blocks(learning_page(one, []), "Convergence")[1].blocks} for one in (model, plain)
-    )
-    assert list(known["Windows left out"].curves[0].y) == [info["outliers"] for info in model.history_]
-    assert list(usual) == ["Held-out signals", "Training signals", "Codes that are not zero"]
 
 
 def test_without_examples_and_without_history():
@@ -112,12 +92,3 @@ def test_the_first_picture_is_the_photograph_as_it_is(colour):
     assert text.index("The photograph as it is.") < text.index("Filters</h2>")
     assert text.count("<img") == 1 + 2 * 3
     assert ">normalised</span>" in text
-
-
-def test_a_photograph_is_cut_where_the_signal_is():
-    model, signals = _fitted((12, 400), 5)
-    photograph = np.linspace(-3, 7, 12 * 400).reshape(12, 400)
-    page = learning_page(model, [Example("photo.tif", signals[0], stored=photograph)])
-    picture, compared = _blocks(page, "An example")[0].blocks
-    assert (picture.height, picture.width) == (compared.before.height, compared.before.width) == (12, 384)
-    assert picture.title == "photo.tif (its middle)"

@@ -25,10 +25,6 @@ def test_each_filter_has_its_place_and_its_own_scale(filters):
     assert (picture[:, 8] == 255).all()
 
 
-def test_a_zero_filter_is_mid_grey():
-    assert np.unique(mosaic(np.zeros((1, 3, 3)))[1:-1, 1:-1]).tolist() == [128]
-
-
 def test_colour_volumes_and_series():
     rng = np.random.default_rng(0)
     assert mosaic(rng.standard_normal((4, 3, 5, 5)), channels=True, columns=2).shape == (13, 13, 3)
@@ -52,9 +48,8 @@ def test_waveforms_of_channels(tmp_path, channels, colour):
     assert (green if colour == "green" else orange).any()
 
 
-@pytest.mark.parametrize(("count", "columns"), [(1, 1), (64, 8), (100, 10), (99, 10), (2, 1), (60, 8)])
-def test_layout_is_nearly_square(count, columns):
-    assert mosaic(np.ones((count, 11, 11))).shape[1] == columns * 12 + 1
+def test_layout_is_nearly_square():
+    assert [mosaic(np.ones((count, 11, 11))).shape[1] for count in (1, 64, 100)] == [13, 97, 121]
     assert mosaic(np.ones((12, 5, 15))).shape == (6 * 6 + 1, 2 * 16 + 1)
 
 
@@ -81,9 +76,8 @@ def test_wrong_filters_are_refused(wrong, words):
 
 
 def test_wrong_arguments_are_refused(tmp_path, filters):
-    with pytest.raises(ValueError, match="scale"):
-        mosaic(filters, scale=0)
-    with pytest.raises(ValueError, match="columns"):
-        mosaic(filters, columns=0)
+    for word in ("scale", "columns"):
+        with pytest.raises(ValueError, match=word):
+            mosaic(filters, **{word: 0})
     with pytest.raises(ValueError, match=r"end it in \.png"):
         save_mosaic(tmp_path / "m.docx", filters)

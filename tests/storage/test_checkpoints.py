@@ -118,15 +118,3 @@ def test_an_old_checkpoint_that_cannot_be_removed_is_a_warning(folder, monkeypat
     assert folder.write(3, {"step": 3}, ARRAYS) == folder.file(3)
     assert folder.newest().metadata == {"step": 3}
     assert "an old checkpoint cannot be removed" in caplog.text
-
-
-def test_parts_of_another_version_are_not_taken_for_damage(tmp_path, monkeypatch):
-    parts = PartFolder(tmp_path / "codes.safetensors")
-    parts.write(0, SparseCodes.from_dense(np.eye(4)[None]), {})
-
-    def refuse(path):
-        raise FileVersionError(f"{path} is of another version")
-
-    monkeypatch.setattr(codec, "read_codes", refuse)
-    with pytest.raises(FileVersionError, match="another version"):
-        list(parts.read())
