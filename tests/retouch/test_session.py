@@ -75,7 +75,7 @@ def test_every_key_has_a_name():
         assert COLOURS[key] == "green" if key == "#00ff00" else parse_colour(COLOURS[key]) == parse_colour(key)
 
 
-@pytest.mark.parametrize(("kind", "asked"), [("damage", ("dust", "scratches")), ("text", "text")])
+@pytest.mark.parametrize(("kind", "asked"), [(("dust", "scratches"),) * 2, ("text", "text")])
 def test_damage_and_writing_are_looked_for_apart(session, photograph, monkeypatch, kind, asked):
     told = []
     monkeypatch.setattr(

@@ -33,7 +33,7 @@ SIDE = 1400
 
 def find_damage(
     image: ArrayLike,
-    kind: str | tuple[str, ...] = USUAL,
+    kind: str | Sequence[str] = USUAL,
     *,
     polarity: str = "both",
     sensitivity: float = 0.5,

@@ -227,11 +227,9 @@ class Session:
                 "estimate": self._estimate,
             }
 
-    def find(self, sensitivity: float = 0.5, kind: str = "damage") -> None:
-        """Begin to look for dust and scratches, or for "text"; the mask gets the next number."""
-        pixels = self.photograph("before").pixels
-        kinds = USUAL if kind == "damage" else kind
-        find = partial(pt.find_damage, pixels, kinds, sensitivity=sensitivity)
+    def find(self, sensitivity: float = 0.5, kind: str | Sequence[str] = USUAL) -> None:
+        """Begin to look for damage, as `find_damage` does; the mask gets the next number."""
+        find = partial(pt.find_damage, self.photograph("before").pixels, kind, sensitivity=sensitivity)
         self._start("find", lambda progress: find(progress=progress), self._add)
 
     def estimate(self, blur: str = "gaussian") -> None:

@@ -407,7 +407,7 @@ def read_codes(path: str | os.PathLike[str]) -> tuple[SparseCodes, dict[str, Any
 
 def load_codes_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Metadata recorded with codes: for ``pointillist encode`` the model, the penalty and one entry for each signal."""
-    return (_read_older(path, CODES) or read_arrays(path, CODES)).metadata
+    return read_codes(path)[1]
 
 
 def write_events(table: NDArray, path: str | os.PathLike[str]) -> None:

@@ -280,7 +280,7 @@ function listenToFiles() {
 function listenToButtons() {
   form.addEventListener("input", showValues);
   form.addEventListener("submit", doing(async () => begin(await server.mend(wish()))));
-  for (const [id, kind] of [["find", "damage"], ["find-text", "text"]])
+  for (const [id, kind] of [["find", ["dust", "scratches"]], ["find-text", ["text"]]])
     $(id).addEventListener("click", doing(async () => begin(await server.find($("sensitivity").value, kind))));
   $("estimate").addEventListener("click", doing(async () => begin(await server.estimate(chosen("blur")))));
   $("cancel").addEventListener("click", doing(async () => showProgress((await server.cancel()).job)));
