@@ -46,7 +46,7 @@ _ADVICE = {
 
 def worst_status(statuses: Collection[Status]) -> Status:
     """Status of several signals together: that of the one that fared worst."""
-    return next((s for s in (Status.DIVERGED, Status.ITERATION_LIMIT) if s in statuses), Status.CONVERGED)
+    return max(statuses, key=list(Status).index, default=Status.CONVERGED)
 
 
 @dataclass(frozen=True, repr=False)

@@ -89,12 +89,13 @@ def filter_span(filters: NDArray) -> Span | None:
 
 def in_span(problem: Problem, signals: list[NDArray]) -> Projection | None:
     """Bring a problem into the span of its filters, where that has fewer channels and all channels have one weight."""
-    weights, axis = problem.weights, int(problem.has_own_weights)
-    span = filter_span(problem.filters)
+    weights, span = problem.weights, filter_span(problem.filters)
     if span is None:
         return None
-    if weights is not None and bool((weights != weights.take([0], axis)).any()):
-        return None
+    if weights is not None:
+        first = weights[:, :1] if problem.has_own_weights else weights[:1]
+        if bool((weights != first).any()):
+            return None
     return Projection(span, problem, signals)
 
 
@@ -178,7 +179,7 @@ class Projection:
         return replace(result, residuals=residuals, gap=gaps)
 
     def rounding(self, i: int, result: Result) -> float:
-        """How much the gap of signal i, relative to its objective, can have grown by rounding.
+        """Growth of the gap of signal i, relative to its objective, that rounding can have hidden.
 
         It is infinite where a fit is so much larger than what it leaves that the objective itself loses digits.
         """

@@ -163,17 +163,17 @@ class CoordinateDescent:
                 return found
             start = found.codes
 
-        def one(i: int, mapper: Mapper) -> Result:
+        def one(i: int, mapper: Mapper = map) -> Result:
             begin = None if start is None else (start.indices[i], start.values[i])
             return solve_by_rounds(HostWorkingSet(self, state, i, signals[i], begin, mapper), self)
 
         least = TUNING.thread_products_with_ridge if self.ridge > 0 else TUNING.thread_products
         if len(signals) >= n_jobs or n_jobs == 1 or state.scan_size < least:
-            results = parallel(lambda i: one(i, map), range(len(signals)), n_jobs)
+            results = parallel(one, range(len(signals)), n_jobs)
         else:
             with one_blas_thread():
                 results = [one(i, SharedMap(n_jobs)) for i in range(len(signals))]
-        return merge_results(results, [[i] for i in range(len(signals))])
+        return merge_results(results, list(zip(range(len(signals)))))
 
 
 class RoundReport(NamedTuple):

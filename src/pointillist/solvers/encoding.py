@@ -208,11 +208,6 @@ class Scale:
     weights: int
     filters: NDArray  # (n_filters,) int64
 
-    @property
-    def curvature(self) -> int:
-        """Power of two that w ‖d‖² is divided by."""
-        return self.weights + 2 * int(self.filters[0])
-
     def problem(self, problem: Problem) -> Problem:
         """The problem in this scale; a penalty that is nothing beside the correlations is refused."""
         with np.errstate(over="ignore"):
@@ -388,12 +383,10 @@ def encode_signals(
         )
         chosen = scale.taken(signals, members, dtype)
         begin = None if start is None else scale.start(start[members], dtype)
-
-        def settled(part: float, number: int = number) -> None:
-            if progress is not None:
-                progress((number + part) / len(groups))
-
-        coder, projection = rescaled(scale.curvature), in_span(problem, chosen)
+        settled = None if progress is None else (lambda part, number=number: progress((number + part) / len(groups)))
+        coder, projection = rescaled(scale.weights + 2 * int(scale.filters[0])), None
+        if geometry.channels > 1:
+            projection = in_span(problem, chosen)
         if projection is None:
             found = _solve(coder, problem, chosen, begin, n_jobs, settled)
         else:
@@ -405,7 +398,8 @@ def encode_signals(
                 found = _solve(coder, problem, chosen, begin, n_jobs, None)
         results.append(scale.restored(found, members))
         places.append(members)
-        settled(1.0)
+        if settled is not None:
+            settled(1.0)
     return merge_results(results, places)
 
 

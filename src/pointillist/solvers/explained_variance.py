@@ -1,4 +1,4 @@
-"""How much of some signals each filter explains, given their codes."""
+"""Energy of signals that each filter explains, given their codes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BAND_SAMPLES = 2**20
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExplainedVariance(ShortRepr):
-    """How much of the energy of some signals their codes explain, together and filter by filter.
+    """Shares of the energy of signals that their codes explain, together and filter by filter.
 
     Attributes
     ----------

@@ -42,7 +42,7 @@ class Tuning:
     first_excess: float = 0.2
     """By how much ratios may exceed one after the first pass: borders are not worth much before both sides are good."""
     fall: float = 0.15
-    """What part of that they may after the next."""
+    """Part of that by which they may after each further pass."""
     passes: int = 100
     margin: float = 0.8
     """Share of the tolerance that a tile is solved to, so that what its neighbours change need not bring it back."""

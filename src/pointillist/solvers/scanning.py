@@ -94,7 +94,7 @@ class DescentState:
         self.row_chunks = [(first, min(first + step, rows)) for first in range(0, rows, step)]
 
     def rises(self, geometry: Geometry, change: NDArray) -> NDArray:
-        """How much a change of a padded residual can raise |Dᵀr| / λ at most, at every position of a geometry, flat.
+        """Most that a change of a padded residual can raise |Dᵀr| / λ by, at every position of a geometry, flat.
 
         A correlation changes by at most ‖d‖ times the change of the residual in its box.
         """

@@ -115,7 +115,7 @@ class Field:
         return self._strips._replace(codes=codes, ends=np.where(reached, self._strips.ends, self._strips.begins))
 
     def ghosts(self, positions: NDArray, bases: NDArray) -> tuple[NDArray, NDArray]:
-        """Where else codes begin, and where the ghosts of each code begin among these."""
+        """Further places where codes begin, and where the ghosts of each code begin among these."""
         if not self.around:
             return np.empty(0, np.int64), np.zeros(len(positions) + 1, np.int64)
         sides = []
@@ -154,7 +154,7 @@ def field_of(geometry: Geometry, strip_positions: int) -> Field:
 
 
 class SweepContext:
-    """What all sweeps over codes of signal i share."""
+    """Weights, fields and threads that all sweeps over codes of signal i share."""
 
     def __init__(self, problem: Problem, i: int, mapper: Mapper) -> None:
         self.problem, self.mapper = problem, mapper
