@@ -44,13 +44,13 @@ __all__ = [
 SIGNAL_SUFFIXES = IMAGE_SUFFIXES | {".npy"}
 """Ends of the names of files that are read from folders."""
 
-_ALONE: dict[str, type[NpySource | TiffSource]] = {".npy": NpySource, ".tif": TiffSource, ".tiff": TiffSource}
-_WITH_ARRAYS = {
+_KINDS: dict[str, Any] = {
+    ".npy": NpySource,
+    **dict.fromkeys((".tif", ".tiff"), TiffSource),
     **dict.fromkeys((".h5", ".hdf5", ".hdf"), Hdf5Source),
     **dict.fromkeys(STORE_SUFFIXES, ZarrSource),
 }
-"""Sources by the ends of file names, of files that are one array and of files that hold several by their names: a new format
-is a module with its source, and a line here. Files of other names are images."""
+"""Sources by the ends of file names: a new format is a source, and a line here. Files of other names are images."""
 
 
 def open_source(
@@ -137,8 +137,8 @@ def _is_image(file: str, grey: bool) -> bool:
     A damaged TIFF file is left to the reader of images, who says why.
     """
     suffix = _suffix(file)
-    if _ALONE.get(suffix) is not TiffSource:
-        return "::" not in file and suffix not in (*_ALONE, *_WITH_ARRAYS, *TABLE_SUFFIXES)
+    if _KINDS.get(suffix) is not TiffSource:
+        return "::" not in file and suffix not in (*_KINDS, *TABLE_SUFFIXES)
     try:
         check_regular(file)
         with open(file, "rb") as stream, tifffile.TiffFile(stream, **ONE_FILE) as tiff:
@@ -168,14 +168,15 @@ def _open(file: str, ndim: int, channel_axis: int | None) -> StoredSource:
                 f"{channel_axis}"
             )
         return TableSource(path, name, channels=channel_axis is not None)
-    if suffix in _WITH_ARRAYS:
-        return _WITH_ARRAYS[suffix](path, name, ndim, channel_axis=channel_axis)
-    if suffix in _ALONE:
-        return _ALONE[suffix](file, ndim, channel_axis=channel_axis)
-    tables = ".csv, .tsv, " if ndim == 1 else ""
-    raise UnreadableFileError(
-        f"{file} is no array: with ndim={ndim} only .npy, {tables}TIFF, zarr and HDF5 files can be read"
-    )
+    if suffix not in _KINDS:
+        tables = ".csv, .tsv, " if ndim == 1 else ""
+        raise UnreadableFileError(
+            f"{file} is no array: with ndim={ndim} only .npy, {tables}TIFF, zarr and HDF5 files can be read"
+        )
+    kind = _KINDS[suffix]
+    inside = (path, name) if kind in (Hdf5Source, ZarrSource) else (file,)
+    source: StoredSource = kind(*inside, ndim, channel_axis=channel_axis)
+    return source
 
 
 class UnopenedSource(ImageSource):

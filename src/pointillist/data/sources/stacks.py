@@ -51,6 +51,7 @@ _HDF5_CODECS = {1: "zlib", 2: "shuffle", 3: "crc32c"}
 """Filters of HDF5 that are undone here (the third is another checksum, as long); of these only the first makes many bytes of
 few."""
 
+_Store = Path | zipfile.ZipFile
 Codecs = list[tuple[str, dict[str, Any]]]
 """Names and settings, in the order in which they are undone."""
 
@@ -518,11 +519,15 @@ class ZarrSource(StackedSource):
         super().__init__(path, ndim, channel_axis=channel_axis)
 
     def _open(self) -> ChunkedArray:
-        store, name = _ZarrStore(self.path), self.inside
-        metadata = store.metadata(name)
+        store: _Store = self.path.resolve()
+        if not self.path.is_dir():
+            check_regular(self.path, "zarr store")
+            store = zipfile.ZipFile(self.path)
+        name = self.inside
+        metadata = _zarr_metadata(store, name)
         if metadata is None:
-            name = _chosen(name, store.names())
-            metadata = store.metadata(name) or {}
+            name = _chosen(name, _zarr_names(store))
+            metadata = _zarr_metadata(store, name) or {}
         return _zarr_array(store, f"{name}/" if name else "", metadata)
 
     def _files(self) -> Iterable[Path]:
@@ -532,52 +537,46 @@ class ZarrSource(StackedSource):
         return (file.lstat().st_size for file in self._files())
 
 
-class _ZarrStore:
-    """The files of a store by their names, with slashes: a folder, or a zip file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path.resolve()
-        self._zip: zipfile.ZipFile | None = None
-        if not path.is_dir():
-            check_regular(path, "zarr store")
-            self._zip = zipfile.ZipFile(path)
-
-    def opened(self, name: str) -> Any:
-        """A file, open; None where there is none."""
-        if self._zip is not None:
-            return self._zip.open(name) if name in self._zip.NameToInfo else None
-        path = self._path / name
-        if not path.resolve().is_relative_to(self._path):
-            raise ValueError(f"{name} leads out of the store")
-        if not path.exists():
-            return None
-        check_regular(path)
-        return path.open("rb")
-
-    def metadata(self, inside: str) -> dict[str, Any] | None:
-        """Metadata of the array at a path, of either format; None where there is no array."""
-        if inside and any(part in ("", ".", "..") for part in inside.split("/")):
-            raise ValueError(f"{inside!r} is no path inside of a store")
-        for name in _METADATA:
-            stream = self.opened(f"{inside}/{name}" if inside else name)
-            if stream is not None:
-                with stream:
-                    text = stream.read(_LARGEST_METADATA + 1)
-                if len(text) > _LARGEST_METADATA:
-                    raise ValueError(f"its {name} is longer than {_LARGEST_METADATA:,} bytes")
-                found = json.loads(text)
-                return None if found.get("node_type") == "group" else found
+def _zarr_file(store: _Store, name: str) -> Any:
+    """A file of a store, a folder or a zip file, by its name with slashes, open; None where there is none."""
+    if isinstance(store, zipfile.ZipFile):
+        return store.open(name) if name in store.NameToInfo else None
+    path = store / name
+    if not path.resolve().is_relative_to(store):
+        raise ValueError(f"{name} leads out of the store")
+    if not path.exists():
         return None
-
-    def names(self) -> list[str]:
-        """Paths of all arrays."""
-        files = (file.relative_to(self._path) for file in self._path.rglob("*"))
-        found = map(Path, self._zip.namelist()) if self._zip is not None else files
-        names = {file.parent.as_posix() for file in found if file.name in _METADATA}
-        return sorted(name for name in names - {"."} if self.metadata(name) is not None)
+    check_regular(path)
+    return path.open("rb")
 
 
-def _zarr_array(store: _ZarrStore, folder: str, metadata: dict[str, Any]) -> ChunkedArray:
+def _zarr_metadata(store: _Store, inside: str) -> dict[str, Any] | None:
+    """Metadata of the array at a path, of either format; None where there is no array."""
+    if inside and any(part in ("", ".", "..") for part in inside.split("/")):
+        raise ValueError(f"{inside!r} is no path inside of a store")
+    for name in _METADATA:
+        stream = _zarr_file(store, f"{inside}/{name}" if inside else name)
+        if stream is not None:
+            with stream:
+                text = stream.read(_LARGEST_METADATA + 1)
+            if len(text) > _LARGEST_METADATA:
+                raise ValueError(f"its {name} is longer than {_LARGEST_METADATA:,} bytes")
+            found = json.loads(text)
+            return None if found.get("node_type") == "group" else found
+    return None
+
+
+def _zarr_names(store: _Store) -> list[str]:
+    """Paths of all arrays of a store."""
+    if isinstance(store, zipfile.ZipFile):
+        files: Iterable[Path] = map(Path, store.namelist())
+    else:
+        files = (file.relative_to(store) for file in store.rglob("*"))
+    names = {file.parent.as_posix() for file in files if file.name in _METADATA} - {"."}
+    return sorted(name for name in names if _zarr_metadata(store, name) is not None)
+
+
+def _zarr_array(store: _Store, folder: str, metadata: dict[str, Any]) -> ChunkedArray:
     """The array that metadata describe, with its codecs and types checked; its chunks are read when they are asked for."""
     shards = None
     if metadata.get("zarr_format", 2) == 2:
@@ -617,7 +616,7 @@ def _zarr_array(store: _ZarrStore, folder: str, metadata: dict[str, Any]) -> Chu
     def load(number: tuple[int, ...]) -> NDArray[Any] | None:
         shard, within = zip(*map(divmod, number, parts), strict=True)
         name = folder + prefix + separator.join(map(str, shard))
-        stream = store.opened(name)
+        stream = _zarr_file(store, name)
         if stream is None:
             return None
         with stream:
