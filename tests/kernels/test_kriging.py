@@ -73,7 +73,7 @@ def test_dense_kriging(seed, channels):
     inner[top:bottom, left:right] = True
     sources, targets = np.argwhere(~missing & box), np.argwhere(wanted & inner)
     values, spread = by_hand(planes, sources, targets, tables[which])
-    out, deviation = filled(planes, ~missing, wanted, (top, bottom, left, right, reach, 10**6, which), tables)
+    out, deviation = filled(planes, ~missing, wanted, (top, bottom, left, right, reach, 600, which), tables)
     np.testing.assert_allclose(out[:, wanted & inner], values, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(deviation[wanted & inner], spread, rtol=1e-8, atol=1e-8)
     assert np.all(np.isnan(out[:, ~(wanted & inner)]))
@@ -121,7 +121,7 @@ def test_pixels_on_one_line_tell_the_slope_along_it_and_none_across(line):
     along = 10 + 0.5 * (y * step[0] + x * step[1])
     wanted = ~known
     wanted[:4], wanted[14:], wanted[:, :4], wanted[:, 14:] = False, False, False, False
-    out, _ = filled(along[None], known, wanted, (4, 14, 4, 14, 8, 10**6, 0), stationary(np.random.default_rng(0))[None])
+    out, _ = filled(along[None], known, wanted, (4, 14, 4, 14, 8, 600, 0), stationary(np.random.default_rng(0))[None])
     np.testing.assert_allclose(out[0][wanted], along[wanted], atol=1e-5)
 
 
@@ -131,7 +131,7 @@ def test_one_known_pixel_is_repeated(place):
     known[place] = True
     planes = np.stack([np.full((16, 16), 5.0), np.full((16, 16), -2.0)])
     table = stationary(np.random.default_rng(1))
-    out, deviation = filled(planes, known, ~known, (0, 16, 0, 16, 4, 10**6, 0), table[None])
+    out, deviation = filled(planes, known, ~known, (0, 16, 0, 16, 4, 600, 0), table[None])
     np.testing.assert_allclose(out[:, ~known], np.broadcast_to([[5.0], [-2.0]], (2, 255)), atol=1e-6)
     far = np.max(np.abs(np.argwhere(~known) - place), axis=1) > 16
     np.testing.assert_allclose(deviation[~known][far], np.sqrt(table[LAG, LAG]))
@@ -140,7 +140,7 @@ def test_one_known_pixel_is_repeated(place):
 def test_scaled_covariances_scale_deviations_and_leave_values():
     rng = np.random.default_rng(2)
     planes, known, table = rng.standard_normal((1, 12, 12)), rng.random((12, 12)) < 0.5, stationary(rng)
-    block = (2, 10, 2, 10, 2, 10**6, 0)
+    block = (2, 10, 2, 10, 2, 600, 0)
     one, spread = filled(planes, known, ~known, block, table[None])
     other, narrow = filled(planes, known, ~known, block, 1e-12 * table[None])
     np.testing.assert_allclose(other, one, rtol=1e-6)

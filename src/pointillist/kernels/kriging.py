@@ -62,7 +62,7 @@ def fill_blocks(planes, known, wanted, blocks, tables, units, others, nugget, sh
     conditional variance under the likeliest table if the plane were known; an empty array leaves it out.
     """
     height, width = known.shape
-    channels, widest = len(planes), _widest(blocks)
+    channels, widest = len(planes), np.max(blocks[:, 5])  # sources
     system, places = zeros_for(widest, widest + _TREND + channels, tables.dtype), np.empty(widest, np.int64)
     left, plane = np.empty((channels, widest), tables.dtype), np.empty((channels, _TREND))
     for b in range(len(blocks)):
@@ -72,7 +72,7 @@ def fill_blocks(planes, known, wanted, blocks, tables, units, others, nugget, sh
         sources = _listed(known, ends[0], ends[1], ends[2], ends[3])
         if len(targets) == 0 or len(sources) == 0:
             continue
-        sources = _nearest(sources, targets, most) if most <= TUNING.few else _around(sources, targets, most, known)
+        sources = _nearest(sources, targets, most, known)
         shift, part = np.zeros(2, np.int64), texture
         if texture > 0:
             best = _most_alike(planes, known, sources, targets, shifts)
@@ -112,16 +112,6 @@ def fill_blocks(planes, known, wanted, blocks, tables, units, others, nugget, sh
 
 
 @helper()
-def _widest(blocks):
-    """The most sources that a block can have."""
-    widest = 0
-    for b in range(len(blocks)):
-        top, bottom, left, right, reach, most, _ = blocks[b]
-        widest = max(widest, min(most, (bottom - top + 2 * reach) * (right - left + 2 * reach)))
-    return widest
-
-
-@helper()
 def _whiten(table, planes, sources, nugget, frame, shift, texture, system, places):
     """Write the factor of the sources' covariances and, whitened by it, the trend and the values as further columns.
 
@@ -132,9 +122,16 @@ def _whiten(table, planes, sources, nugget, frame, shift, texture, system, place
     """
     down, right = shift
     row, column, scale = frame
-    n, channels = len(sources), len(planes)
-    _covariances(table, sources, nugget, system, places)
+    n, channels, side = len(sources), len(planes), table.shape[1]
+    middle, flat = table.size // 2, table.ravel()  # views: tables are contiguous
+    for j in range(n):
+        places[j] = sources[j, 0] * side + sources[j, 1]
     for i in range(n):
+        here, covariances = middle + places[i], system[i]
+        # Indices without a sign are never counted from the end, so that the loop becomes vectors.
+        for j in range(np.uintp(i - i % _LANES), np.uintp(n)):
+            covariances[j] = flat[np.uintp(here - places[j])]
+        covariances[i] += nugget * flat[middle]
         system[i, n] = 1
         system[i, n + 1] = (sources[i, 0] - row) / scale
         system[i, n + 2] = (sources[i, 1] - column) / scale
@@ -142,20 +139,6 @@ def _whiten(table, planes, sources, nugget, frame, shift, texture, system, place
             other = planes[c, sources[i, 0] + down, sources[i, 1] + right]
             system[i, n + _TREND + c] = planes[c, sources[i, 0], sources[i, 1]] - texture * other
     factorise(system.ravel(), system.shape[1], n, n + _TREND + channels)
-
-
-@helper()
-def _covariances(table, sources, nugget, system, places):
-    """Fill the upper triangle of a system with the covariances of the sources (n, 2), from the diagonal's vector on."""
-    side, middle, flat = table.shape[1], table.size // 2, table.ravel()  # views: tables are contiguous
-    for j in range(len(sources)):
-        places[j] = sources[j, 0] * side + sources[j, 1]
-    for i in range(len(sources)):
-        here, row = middle + places[i], system[i]
-        # Indices without a sign are never counted from the end, so that the loop becomes vectors.
-        for j in range(np.uintp(i - i % _LANES), np.uintp(len(sources))):
-            row[j] = flat[np.uintp(here - places[j])]
-        row[i] += nugget * flat[middle]
 
 
 @helper(fastmath={"contract", "reassoc"})
@@ -313,8 +296,12 @@ def _listed(mask, top, bottom, left, right):
 
 
 @helper()
-def _distances(sources, targets):
-    """Squared distances (n,) of sources (n, 2) to the target nearest to each."""
+def _nearest(sources, targets, most, known):
+    """At most so many sources, nearest to a target first; ties go to the first in raster order.
+
+    Where many are asked for, sources at the rim of a hole count as nearer than they are: those across it hold the answer
+    where nearer ones behind the rim only repeat what the rim says.
+    """
     distances = np.empty(len(sources), np.int64)
     rows, columns = targets[:, 0].copy(), targets[:, 1].copy()
     for i in range(len(sources)):
@@ -323,45 +310,9 @@ def _distances(sources, targets):
         for k in range(np.uintp(len(rows))):
             down, right = sources[i, 0] - rows[k], sources[i, 1] - columns[k]
             least = min(least, down * down + right * right)
-        distances[i] = least
-    return distances
-
-
-@helper()
-def _nearest(sources, targets, most):
-    """Choose at most so many sources, those nearest to a target; ties go to the first in raster order."""
-    if len(sources) <= most:
-        return sources
-    distances = _distances(sources, targets)
-    counts = np.zeros(np.max(distances) + 1, np.int64)
-    for i in range(len(sources)):
-        counts[distances[i]] += 1
-    last, left = 0, most
-    while counts[last] < left:
-        left -= counts[last]
-        last += 1
-    chosen = np.empty((most, 2), np.int64)
-    count = 0
-    for i in range(len(sources)):
-        if distances[i] < last or (distances[i] == last and left > 0):
-            left -= distances[i] == last
-            chosen[count] = sources[i]
-            count += 1
-    return chosen
-
-
-@helper()
-def _around(sources, targets, most, known):
-    """At most so many sources, nearest to a target first; ties go to the first in raster order.
-
-    Sources at the rim of a hole count as nearer than they are: those across it hold the answer where nearer ones behind
-    the rim only repeat what the rim says.
-    """
-    distances = _distances(sources, targets)
-    for i in range(len(sources)):
-        if _at_rim(known, sources[i, 0], sources[i, 1]):
-            distances[i] = int(TUNING.nearer * distances[i])
-        distances[i] = distances[i] * len(sources) + i
+        if most > TUNING.few and _at_rim(known, sources[i, 0], sources[i, 1]):
+            least = int(TUNING.nearer * least)
+        distances[i] = least * len(sources) + i
     return sources[np.argsort(distances)[:most]]
 
 
