@@ -189,7 +189,8 @@ def _rounds(bank, rules, signal, weights, clean, correlations, codes, values, re
                     values[i] = 0
         loss, energy = _leave(bank, signal, weights, codes, values, residual)
         off += _move(bank, weights, clean, correlations, missing, codes, changes)
-        codes, values = _without_zeros(codes, values)
+        kept = values != 0
+        codes, values = codes[kept], values[kept]
     outcome[0], outcome[1], outcome[2], outcome[3] = objective, gap, rounds, crowded and gap > rules.tol
     return codes, values
 
@@ -318,16 +319,6 @@ def _with_fresh(codes, values, fresh):
     return merged[: n + rest], carried[: n + rest]
 
 
-@helper()
-def _without_zeros(codes, values):
-    n = 0
-    for i in range(len(codes)):
-        if values[i] != 0:
-            codes[n], values[n] = codes[i], values[i]
-            n += 1
-    return codes[:n], values[:n]
-
-
 @_relaxed_helper
 def _projected(
     bank, rules, signal, weights, clean, correlations, missing, codes, values, point, ratio, off, objective, constant
@@ -341,14 +332,8 @@ def _projected(
     n_filters, n_taps = len(bank.filters), bank.filters.shape[2]
     margin, before = (n_taps - 1) * n_filters, correlations.copy()
     grid = correlations[margin : margin + len(clean) * n_filters]
-    floor, count = 1 - 0.3 * (ratio - 1), 0
-    for n in range(len(grid)):
-        count += (grid[n] if rules.nonnegative else abs(grid[n])) > floor
-    near, count = np.empty(count, np.int64), 0
-    for n in range(len(grid)):
-        if (grid[n] if rules.nonnegative else abs(grid[n])) > floor:
-            near[count] = n
-            count += 1
+    floor = 1 - 0.3 * (ratio - 1)
+    near = np.flatnonzero((grid if rules.nonnegative else np.abs(grid)) > floor)
     taken = np.zeros(len(near), values.dtype)
     _, changes = _descend(bank, rules, weights, clean, correlations, near, taken, 0.0, True)
     off += _move(bank, weights, clean, correlations, missing, near, changes)
@@ -523,7 +508,7 @@ def _extrapolate(sweep, past, steep, origin, values, slopes, begin, shift):
     The codes begin at `begin` of all; `steep` has the slopes at these values, of `shift` codes before them too, and of those
     behind.
     """
-    gram, mix, whole, trace = np.empty((_HISTORY, _HISTORY)), np.ones(_HISTORY), 0.0, 0.0
+    gram, trace = np.empty((_HISTORY, _HISTORY)), 0.0
     for a in range(_HISTORY):
         for b in range(a + 1):
             total = 0.0
@@ -531,18 +516,10 @@ def _extrapolate(sweep, past, steep, origin, values, slopes, begin, shift):
                 total += (past[a + 1, i] - past[a, i]) * (past[b + 1, i] - past[b, i])
             gram[a, b] = gram[b, a] = total
         trace += gram[a, a]
-    for a in range(_HISTORY):  # Gaussian elimination
+    for a in range(_HISTORY):
         gram[a, a] += 1e-10 * trace
-        for b in range(a + 1, _HISTORY):
-            factor = gram[b, a] / gram[a, a]
-            for n in range(a + 1, _HISTORY):
-                gram[b, n] -= factor * gram[a, n]
-            mix[b] -= factor * mix[a]
-    for a in range(_HISTORY - 1, -1, -1):
-        for b in range(a + 1, _HISTORY):
-            mix[a] -= gram[a, b] * mix[b]
-        mix[a] /= gram[a, a]
-        whole += mix[a]
+    mix = np.linalg.solve(gram, np.ones(_HISTORY))
+    whole = np.sum(mix)
     there, slopes_there, gain = np.zeros(len(values)), np.zeros(len(slopes)), 0.0
     for a in range(_HISTORY):
         for i in range(len(values)):
