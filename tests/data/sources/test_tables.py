@@ -209,7 +209,7 @@ def test_what_is_wrong_is_said_with_its_line(read, text, words):
         read(text)
 
 
-def test_long_tables_are_read_in_pieces_and_kept_in_a_file(read, monkeypatch):
+def test_long_tables_are_kept_in_a_file(read, monkeypatch):
     samples = np.random.default_rng(0).standard_normal((120_000, 3)).astype(np.float32)
     samples[7, 1] = np.nan
     rows = [",".join("" if np.isnan(value) else str(value) for value in row) for row in samples]
