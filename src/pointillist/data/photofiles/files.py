@@ -112,7 +112,7 @@ def photograph_size(path: str | os.PathLike[str]) -> tuple[int, int]:
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix == ".npy":
-        height, width, *_ = *map_npy(path).shape, 1
+        height, width = np.atleast_2d(map_npy(path)).shape[:2]
         return height, width
     with _opened(path) as stream:
         if suffix in RAW_SUFFIXES:
