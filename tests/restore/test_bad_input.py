@@ -78,6 +78,7 @@ def mender(request):
         (np.zeros(24), "shape"),
         (np.zeros((2, 3, 20, 24)), "shape"),
         (np.zeros((7, 20, 24), np.uint16), "shape"),
+        (np.zeros((3, 20, 24)), ""),
         (np.array(0.5), "shape"),
         (np.full((1, 1), 0.5), "image"),
         (np.full((2, 24), 0.5), "image"),
@@ -116,8 +117,19 @@ def test_options_out_of_range(task, options, words):
     _refused(lambda: task(RAMP, **options), *words)
 
 
-def test_a_channel_axis_that_does_not_fit(mender):
-    _refused(lambda: mender(RAMP, channel_axis=5), "channel_axis")
+@pytest.mark.parametrize(
+    ("image", "axis", "word"),
+    [
+        (RAMP, 5, "does not fit"),
+        (RAMP, 0, "does not fit"),
+        (np.zeros((20, 24, 9)), 2, "9 entries"),
+        (np.zeros((20, 24, 3)), None, "channel_axis=None is for grey"),
+        (np.zeros((3, 20, 24)), "auto", "say by channel_axis"),
+        (np.zeros((3, 20, 3)), "auto", "say by channel_axis"),
+    ],
+)
+def test_a_channel_axis_that_does_not_fit(mender, image, axis, word):
+    _refused(lambda: mender(image, channel_axis=axis), "channel_axis", word)
 
 
 def test_an_unknown_option_is_named(task):

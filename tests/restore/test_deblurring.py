@@ -50,10 +50,7 @@ def test_a_point_is_no_blur(picture, filters, error):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"psf": np.ones((30, 3))}, "psf of shape .* larger than the image"),
         ({"psf": np.ones((17, 17))}, "image, blurred by this psf, must have at least 23 × 23"),
-        ({"psf": -np.ones((3, 3))}, "psf must be finite with a positive sum"),
-        ({"sigma": -0.1}, "sigma"),
         ({"image": np.zeros((1, 1)), "psf": np.ones((1, 1))}, "image must have at least"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Plain synthesis of blurred codes, refitting, and the settings."""
+"""Plain synthesis of blurred codes, refitting, and the penalty that predicts hidden samples."""
 
 import numpy as np
 import pytest
@@ -10,11 +10,15 @@ from pointillist.restore.blur import Blur
 from pointillist.restore.engine import (
     Damaged,
     Settings,
+    choose_penalty,
     code,
+    contrast,
+    predicted_penalty,
     recover,
     refit,
     separate,
     synthesise,
+    trial_of,
 )
 
 RNG = np.random.default_rng(0)
@@ -59,3 +63,34 @@ def test_no_detail_is_no_codes(filters):
     recovered = recover(Damaged([np.full((1, 20, 20), 0.4)], [np.ones((1, 20, 20))]), filters[:, None], 0.1, Settings())
     assert recovered.codes.nnz == 0
     np.testing.assert_allclose(recovered.signals[0], 0.4, atol=1e-6)
+
+
+def seen(picture, keep=0.6):
+    weights = (np.random.default_rng(1).random(picture.shape) < keep).astype(float)
+    return Damaged([(picture * weights)[None]], [weights[None]])
+
+
+def test_what_people_pass(picture, filters):
+    damaged, bank, settings = seen(picture), filters[:, None], Settings()
+    assert choose_penalty("auto", 0.7, damaged, bank, settings) == 0.7
+    assert choose_penalty(0.3, 0.7, damaged, bank, settings) == 0.3
+    assert choose_penalty("0.3", 0.7, damaged, bank, settings) == 0.3
+    whole = choose_penalty("100%", 0.7, damaged, bank, settings)
+    assert choose_penalty("5%", 0.7, damaged, bank, settings) == pytest.approx(0.05 * whole)
+
+
+@pytest.mark.parametrize("picture", [np.full((40, 44), 0.3), np.add.outer(np.arange(40), np.arange(44)) / 90])
+def test_a_part_of_nothing_but_rounding_is_no_penalty(picture, filters):
+    damaged = Damaged([picture[None]], [np.ones((1, *picture.shape))])
+    assert choose_penalty("5%", 0.7, damaged, filters[:, None], Settings()) == pytest.approx(0.05)
+
+
+def test_hidden_samples_want_more_penalty_under_noise(picture, filters):
+    noisy = picture + 0.15 * np.random.default_rng(2).standard_normal(picture.shape)
+
+    def chosen(damaged, n_jobs=1):
+        bank, settings = filters[:, None], Settings(n_jobs=n_jobs)
+        return predicted_penalty(trial_of(damaged, bank, settings), contrast(damaged), bank, settings)
+
+    assert 2 * chosen(seen(picture)) < chosen(seen(noisy))
+    assert chosen(seen(picture)) == chosen(seen(picture), n_jobs=2)

@@ -71,35 +71,6 @@ def test_masks_and_nan_are_missing():
     assert opened(drawn((5, 6, 4), np.uint8), np.ones((5, 6, 4), bool) * [1, 0, 0, 0][3]).weights.all()
 
 
-@pytest.mark.parametrize(
-    ("image", "arguments", "message"),
-    [
-        (np.ones((4, 4), bool), {}, "image must hold uint8"),
-        (np.ones((4, 4), np.int32), {}, "image must hold uint8"),
-        (np.ones((4, 4), complex), {}, "image must hold real numbers"),
-        (np.ones(4), {}, "image must be"),
-        (np.ones((4, 4, 5)), {}, "image must be"),
-        (np.ones((3, 9, 9)), {}, "say by channel_axis"),
-        (np.ones((3, 9, 3)), {}, "say by channel_axis"),
-        (np.ones((2, 9, 9, 3)), {}, "stacks"),
-        (np.ones((9, 9, 3)), {"channel_axis": None}, "channel_axis=None is for grey"),
-        (np.ones((0, 4)), {}, "image is empty"),
-        (np.full((4, 4), np.inf), {}, "image holds 16 infinite"),
-        (np.ones((4, 4)), {"mask": np.ones((4, 5), bool)}, "mask has shape"),
-        (np.ones((4, 4)), {"mask": np.ones((4, 4), bool)}, "mask leaves nothing"),
-        (np.ones((4, 4)), {"mask": np.full((4, 4), np.nan)}, "mask must hold booleans"),
-        (np.ones((5, 4, 3)), {"mask": np.ones((5, 4, 3), bool) * [True, False, False]}, "mask leaves nothing of one"),
-        (np.full((4, 4), np.nan), {}, "mask leaves nothing"),
-        (np.ones((4, 4)), {"channel_axis": 0}, "channel_axis"),
-        (np.ones((4, 4, 9)), {"channel_axis": 2}, "channel_axis"),
-        (np.ones((4, 4)), {"data_range": 0}, "data_range"),
-    ],
-)
-def test_bad_pictures_are_named(image, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        opened(image, **arguments)
-
-
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 17))
 def test_cells_cover_every_pixel_once(height, width, side):
     times = np.zeros((height, width), int)

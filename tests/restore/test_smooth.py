@@ -125,16 +125,6 @@ def test_a_hole_in_a_ramp_is_filled_near_it():
     assert np.max(np.abs(full[1] - planes[1])) < 0.25 * 20  # of the ramp's rise over the hole
 
 
-@pytest.mark.parametrize("place", [(0, 0), (6, 9), (12, 16)])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_single_known_pixel_is_everywhere(place, dtype):
-    planes, known = np.zeros((2, 13, 17), dtype), np.zeros((1, 13, 17), bool)
-    planes[(slice(None), *place)], known[(0, *place)] = [3, -4], True
-    full = without_holes(planes, known)
-    assert full.dtype == dtype
-    np.testing.assert_allclose(full, np.broadcast_to(np.array([3, -4])[:, None, None], full.shape))
-
-
 def test_a_plane_of_which_nothing_is_known_becomes_zero():
     planes, known = np.ones((2, 5, 7)), np.zeros((2, 5, 7), bool)
     known[0, 2, 2] = True

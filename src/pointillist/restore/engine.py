@@ -7,6 +7,7 @@ the one that predicts hidden samples best. How photographs look is not known her
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from pointillist.parallel import effective_jobs, parallel
 from pointillist.problem import ConvolutionOperator, Geometry
 from pointillist.reprs import shown
 from pointillist.restore.blur import NO_BLUR, Blur
-from pointillist.restore.picture import Box, Progress, check_size, crops
+from pointillist.restore.picture import Box, Progress, check_size
 from pointillist.restore.smooth import TUNING as SMOOTH
 from pointillist.restore.smooth import Smooth, smooth_part
 from pointillist.sampling import generator
@@ -310,11 +311,14 @@ def trial_of(damaged: Damaged, filters: NDArray, settings: Settings) -> Trial:
     for too small a penalty.
     """
     side = max(48, 2 * max(filters.shape[2:]))
-    cut = [
-        (signal[:, rows, columns], weights[:, rows, columns])
-        for signal, weights in zip(damaged.signals, damaged.weights, strict=True)
-        for rows, columns in crops(signal.shape[1:], side)
-    ]
+    cut = []
+    for signal, seen in zip(damaged.signals, damaged.weights, strict=True):
+        height, width = (min(side, n) for n in signal.shape[1:])
+        for top, left in product(
+            range(0, signal.shape[1] - height + 1, height), range(0, signal.shape[2] - width + 1, width)
+        ):
+            box = (slice(None), slice(top, top + height), slice(left, left + width))
+            cut.append((signal[box], seen[box]))
     enough = 0.5 * np.mean([np.mean(weights) for weights in damaged.weights])
     cut = [crop for crop in cut if np.mean(crop[1]) >= enough] or cut[:1]
     cut.sort(key=lambda crop: float(np.std(crop[0][crop[1] > 0])) if np.any(crop[1]) else 0.0)

@@ -291,16 +291,6 @@ def tiles(shape: tuple[int, ...], side: int) -> list[Box]:
     return [(down, right) for down in rows for right in columns]
 
 
-def crops(shape: tuple[int, ...], side: int) -> list[Box]:
-    """Squares of that side, or less where the picture is smaller, spread over it without overlapping."""
-    spans = []
-    for n in shape:
-        length = min(side, n)
-        starts = np.linspace(0, n - length, max(1, n // length)).astype(int).tolist()
-        spans.append([slice(start, start + length) for start in starts])
-    return [(down, right) for down in spans[0] for right in spans[1]]
-
-
 def widened(box: Box, margin: int, shape: tuple[int, ...]) -> Box:
     """A box with a margin on all sides, as far as the picture goes."""
     rows, columns = (
