@@ -4,9 +4,9 @@ import ctypes
 import os
 import signal
 import sys
-import threading
 from ctypes import wintypes
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -51,17 +51,7 @@ class TestMemory:
             counters._obj.peak = 80 * MIB
             return 1
 
-        class Function:
-            """A function of a DLL: it may be told its types."""
-
-            def __init__(self, work):
-                self.work = work
-
-            def __call__(self, *arguments):
-                return self.work(*arguments)
-
-        kernel = SimpleNamespace(GetCurrentProcess=Function(lambda: -1))
-        told = Function(fill)
+        kernel, told = SimpleNamespace(GetCurrentProcess=Mock(return_value=-1)), Mock(side_effect=fill)
         windll = SimpleNamespace(kernel32=kernel, psapi=SimpleNamespace(GetProcessMemoryInfo=told))
         monkeypatch.setattr(ctypes, "windll", windll, raising=False)
         on("win32")
@@ -69,27 +59,19 @@ class TestMemory:
         assert told.argtypes[0] is kernel.GetCurrentProcess.restype is wintypes.HANDLE
 
 
-class TestProcessor:
-    """The processor's name, and how busy it is."""
+@pytest.mark.parametrize(("name", "said"), [("linux", "Fast: 3 GHz"), ("darwin", "ARM64"), ("win32", "ARM64")])
+def test_the_processor_has_a_name(on, monkeypatch, tmp_path, name, said):
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: Fast: 3 GHz\nmodel name\t: Other\n")
+    monkeypatch.setattr(system, "PROCESSES", tmp_path)
+    monkeypatch.setattr(system.platform, "processor", lambda: "")
+    monkeypatch.setattr(system.platform, "machine", lambda: "ARM64")
+    on(name)
+    assert system.processor() == said
 
-    def test_linux_has_it_in_a_file(self, on, monkeypatch, tmp_path):
-        (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: Fast: 3 GHz\nmodel name\t: Other\n")
-        monkeypatch.setattr(system, "PROCESSES", tmp_path)
-        on("linux")
-        assert system.processor() == "Fast: 3 GHz"
 
-    @pytest.mark.parametrize("name", ["darwin", "win32"])
-    def test_otherwise_python_names_it(self, on, monkeypatch, name):
-        monkeypatch.setattr(system.platform, "processor", lambda: "")
-        monkeypatch.setattr(system.platform, "machine", lambda: "ARM64")
-        on(name)
-        assert system.processor() == "ARM64"
-
-    def test_windows_has_no_load(self, monkeypatch):
-        monkeypatch.setattr(os, "getloadavg", lambda: (0.5, 1.0, 2.0), raising=False)
-        assert system.load() == [0.5, 1.0, 2.0]
-        monkeypatch.delattr(os, "getloadavg")
-        assert system.load() == []
+def test_a_system_without_a_load_has_none(monkeypatch):
+    monkeypatch.delattr(os, "getloadavg", raising=False)
+    assert system.load() == []
 
 
 class TestSignals:
@@ -105,19 +87,6 @@ class TestSignals:
             signal.raise_signal(signal.SIGTERM)
             assert handled == [signal.SIGTERM]
         assert signal.getsignal(signal.SIGTERM) == before
-
-    def test_other_threads_leave_signals_alone(self):
-        seen = []
-
-        def work():
-            with system.handling(system.ENDINGS, signal.default_int_handler):
-                seen.append(signal.getsignal(signal.SIGTERM))
-
-        before = signal.getsignal(signal.SIGTERM)
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-        assert seen == [before]
 
 
 class TestFiles:

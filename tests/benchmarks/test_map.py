@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.fft
 from benchmarks.map import Case, measure
-from benchmarks.reach import EXCESS, Task, optimum_of
-from benchmarks.tuned import iterations_to, objective, tune
+from benchmarks.reach import Task
+from benchmarks.tuned import objective
 
 import pointillist as pt
 
@@ -30,22 +30,6 @@ def test_the_objective_is_ours(task):
     codes = np.roll(centred, (-1, -1), (0, 1))  # from where a filter's centre lies to where its corner does
     value = objective(task.images[0].astype(np.float64), spectra_of(task), codes, PENALTY)
     assert value == pytest.approx(found.objective[0], rel=1e-6)
-
-
-def test_iterations_are_those_that_the_returned_codes_need(sporco, task):
-    image, optimum = task.images[0], optimum_of(task)
-    level = float(optimum.objective[0] * (1 + EXCESS))
-    tuned = tune(image, task.filters, PENALTY, level, 300, shares=(0.2, 1.0))
-    assert tuned.reached
-    (coding, count), *_ = tuned.settings
-    assert count == min(n for name, n in tuned.tried.items() if n and name != "ADMM, AutoRho")
-
-    def value(iterations):
-        codes = np.squeeze(coding.encode(task.images[:1], task.filters, iterations, penalty=PENALTY))
-        return objective(image.astype(np.float64), spectra_of(task), codes, PENALTY)
-
-    assert value(count) <= level < value(count - 1)
-    assert iterations_to(coding, image, task.filters, PENALTY, level, count - 1) is None
 
 
 @pytest.mark.parametrize("n_images", [1, 2])

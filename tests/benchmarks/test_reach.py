@@ -2,16 +2,9 @@
 
 import numpy as np
 import pytest
-from benchmarks.reach import EXCESS, Task, fewest, optimum_of, reach
+from benchmarks.reach import EXCESS, Task, optimum_of, reach
 
 import pointillist as pt
-
-
-@pytest.mark.parametrize("needed", [1, 2, 7, 12])
-def test_the_fewest_that_suffice(needed):
-    asked = []
-    assert fewest(lambda count: asked.append(count) or count >= needed, 12) == needed
-    assert 12 not in asked  # the most are known to suffice
 
 
 @pytest.mark.parametrize("boundary", ["same", "circular"])

@@ -80,10 +80,6 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", media="", features=[feature])
         self.resize(width)
         self.call("Page.navigate", url=path if str(path).startswith("http") else Path(path).as_uri())
-        self.arrive()
-
-    def arrive(self):
-        """Wait until a page and its pictures are there, unless one is since the events were cleared."""
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._read())
 

@@ -1,8 +1,5 @@
 """The documentation's site in a real browser, opened from its files: clean, whole, and readable on a phone."""
 
-import shutil
-
-import docs_version
 import pytest
 
 pytestmark = pytest.mark.slow
@@ -53,21 +50,6 @@ def test_pages_fit_their_screen(browser, site, screenshots, name, look, width, d
     browser.screenshot(screenshots / f"site-{name.replace('/', '-')}-{look}.png")
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-def test_the_first_page_leads_on_without_scrolling(browser, site, width):
-    browser.open(site / "index.html", width=width)
-    ends = browser.evaluate(
-        "[...document.querySelectorAll('.hero .md-button')].map(b => b.getBoundingClientRect().bottom)"
-    )
-    assert len(ends) == 4
-    assert max(ends) < 900
-    tabs = browser.evaluate(
-        "[...document.querySelectorAll('.md-tabs__link')].map(t => t.offsetParent && t.textContent.trim())"
-    )
-    opened = browser.evaluate("document.querySelector('.md-header__button[for=__drawer]').offsetParent !== null")
-    assert {"Guide", "Gallery", "Benchmarks", "Reference"} <= set(tabs) or opened
-
-
 _COVERED = "getComputedStyle(document.querySelectorAll('.slider img')[1]).clipPath"
 _KNOB = "(k => [k.width, k.left])(getComputedStyle(document.querySelector('.slider'), '::after'))"
 
@@ -91,32 +73,6 @@ def test_the_first_pages_slider_follows_keys_mouse_and_fingers(browser, site):
     browser.touch("touchEnd", [])
     assert browser.evaluate("document.querySelector('.slider input').value") in ("70", "75")
     assert browser.evaluate("document.activeElement === document.querySelector('.slider input')")
-
-
-def test_the_menu_of_versions_leads_to_the_same_page(browser, tmp_path):
-    pytest.importorskip("mkdocs", reason="the extra docs is not installed: pip install -e '.[docs]'")
-    docs_version.main(["--version", "0.2", "--folder", str(tmp_path)])
-    shutil.copytree(tmp_path / "0.2", tmp_path / "0.1")
-    (tmp_path / "0.1" / "recipes.html").unlink()
-    docs_version.index(tmp_path)
-    browser.open(tmp_path / "0.2" / "api" / "coding.html")
-    assert browser.complaints() == []
-    assert browser.evaluate("[...document.querySelector('.version-menu').options].map(o => o.text)") == ["0.2", "0.1"]
-    assert browser.evaluate("document.querySelector('.version-menu').value") == "0.2"
-    assert _chosen(browser, "0.1").endswith("/0.1/api/coding.html")
-    assert browser.evaluate("document.querySelector('.version-menu').value") == "0.1"
-    browser.open(tmp_path / "0.2" / "recipes.html")
-    assert _chosen(browser, "0.1").endswith("/0.1/index.html")
-    assert "url=0.2/index.html" in (tmp_path / "index.html").read_text(encoding="utf-8")
-
-
-def _chosen(browser, name):
-    """Choose a version in the menu; the address that it leads to."""
-    browser.events.clear()
-    menu = "document.querySelector('.version-menu')"
-    browser.evaluate(f"{menu}.value = '{name}', {menu}.dispatchEvent(new Event('change')), 0")
-    browser.arrive()
-    return browser.evaluate("location.href")
 
 
 def test_search_finds_pages_from_the_disk(browser, site):

@@ -117,13 +117,6 @@ def test_npy_files_of_both_versions_and_orders_are_read(tmp_path):
             map_npy(path)
 
 
-def test_archives_of_arrays_are_no_arrays(tmp_path):
-    np.savez(tmp_path / "a.npz", STACK)
-    (tmp_path / "a.npz").rename(tmp_path / "a.npy")
-    with pytest.raises(pt.UnreadableFileError, match=r"a\.npy"):
-        pt.read_photograph(tmp_path / "a.npy")
-
-
 def with_tags(path, **values):
     """A TIFF file whose tags were overwritten."""
     with tifffile.TiffFile(path, mode="r+") as file:
@@ -186,11 +179,13 @@ def test_tiff_files_lead_to_no_other_file(tmp_path):
     assert len(pt.sources.TiffSource(tmp_path / "a.ome.tif")) == 1
 
 
-def test_pictures_that_are_programs_are_not_run(tmp_path):
+def test_pictures_that_are_programs_or_archives_are_neither_run_nor_read(tmp_path):
     Image.new("RGB", (20, 20)).save(tmp_path / "a.eps")
-    (tmp_path / "a.eps").rename(tmp_path / "a.png")
-    with pytest.raises(pt.UnreadableFileError, match=r"a\.png .*PostScript"):
-        pt.load_image(tmp_path / "a.png")
+    np.savez(tmp_path / "a.npz", STACK)
+    for name, other, words in (("a.eps", "a.png", r"a\.png .*PostScript"), ("a.npz", "a.npy", r"a\.npy")):
+        (tmp_path / name).rename(tmp_path / other)
+        with pytest.raises(pt.UnreadableFileError, match=words):
+            pt.read_photograph(tmp_path / other)
 
 
 def test_claims_ask_for_no_more_sizes_than_needed():

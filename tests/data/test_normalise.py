@@ -89,19 +89,13 @@ def test_other_numbers_of_axes(ndim, shape):
     np.testing.assert_allclose(result.mean(axis=axes), 0, atol=1e-12)
 
 
-def broken_stack(value: float) -> np.ndarray:
-    stack = np.random.default_rng(8).random((3, 15, 15))
-    stack[2, 4, 4] = value
-    return stack
-
-
 @pytest.mark.parametrize(
     ("images", "message"),
     [
         ([np.eye(15), np.full((15, 15), 0.1)], r"images\[1\] is constant"),
         (np.full((15, 15), 7, dtype=np.uint8), "images is constant"),
-        (broken_stack(np.nan), r"images\[2\] holds NaN or infinity"),
-        (broken_stack(-np.inf), r"images\[2\] holds NaN or infinity"),
+        (np.stack([np.eye(15), np.full((15, 15), np.nan)]), r"images\[1\] holds NaN or infinity"),
+        ([np.eye(15), np.diag([-np.inf] * 15)], r"images\[1\] holds NaN or infinity"),
         ([], "images is empty"),
         (np.zeros((0, 4, 4)), "images is empty"),
         (np.zeros((4, 0)), "images is empty"),

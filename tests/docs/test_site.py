@@ -47,10 +47,7 @@ def test_mathematics_and_inserts_are_set(site):
         text = page.read_text(encoding="utf-8")
         assert "arithmatex" not in text, page.name
         assert "<!-- insert" not in text, page.name
-    assert "<table>" in (site / "benchmarks.html").read_text(encoding="utf-8")
-    charts = (site / "benchmarks" / "encoding.html").read_text(encoding="utf-8")
-    assert charts.count('<svg class="key"') == 8
-    assert ">seconds</text>" in charts
+    assert ">seconds</text>" in (site / "benchmarks" / "encoding.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -12,6 +12,9 @@ NAMES = [
     "Fp1", "Fp2", "F7", "F3", "Fz", "F4", "F8", "T7", "C3", "Cz", "C4", "T8", "P7", "P3", "Pz", "P4", "P8", "O1", "Oz", "O2",
 ]  # fmt: skip
 N_TIMES = 40
+EPOCHS = {
+    "tmin": 0.0, "tmax": 1.99, "baseline": None, "preload": True, "reject_by_annotation": False, "verbose": "error",
+}  # fmt: skip
 
 
 def _hat(at, width):
@@ -90,18 +93,20 @@ def matched(csc, planted):
 def epoched(mne, planted):
     """The same recording in epochs of two seconds."""
     events = mne.make_fixed_length_events(planted.raw, duration=2.0)
-    return mne.Epochs(
-        planted.raw,
-        events,
-        tmin=0.0,
-        tmax=1.99,
-        baseline=None,
-        preload=True,
-        reject_by_annotation=False,
-        verbose="error",
-    )
+    return mne.Epochs(planted.raw, events, **EPOCHS)
 
 
 @pytest.fixture
 def cosines():
-    return SimpleNamespace(pattern=cosine, shape=shape_cosine, matched=matched, simulate=simulate)
+    return SimpleNamespace(pattern=cosine, shape=shape_cosine, matched=matched)
+
+
+@pytest.fixture
+def bad_epochs(mne, planted):
+    """A function that makes epochs of two seconds of a recording whose annotation calls a part bad."""
+
+    def make(onset, duration):
+        raw = planted.raw.copy().set_annotations(mne.Annotations([onset], [duration], ["bad"]))
+        return mne.Epochs(raw, mne.make_fixed_length_events(raw, duration=2.0), **EPOCHS)
+
+    return make

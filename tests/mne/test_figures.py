@@ -31,27 +31,6 @@ def test_components_have_a_topography_each(fitted, tmp_path):
     assert np.array_equal(again.axes[0].images[0].get_array(), figure.axes[1].images[0].get_array())
 
 
-def test_excluded_filters_stand_out(fitted):
-    csc, _ = fitted
-    csc.exclude = [1]
-    try:
-        figure = csc.plot_shapes()
-    finally:
-        csc.exclude = []
-    colours = [ax.title.get_color() for ax in figure.axes if ax.get_title()]
-    assert colours[0] != colours[1]
-
-
-def test_shapes_are_drawn_in_seconds_from_their_peaks(fitted):
-    csc, _ = fitted
-    ax = csc.plot_shapes(picks=0).axes[0]
-    times, course = ax.lines[-1].get_data()
-    assert len(times) == 40
-    assert np.ptp(times) == pytest.approx(0.39)
-    assert times[np.argmax(np.abs(course))] == 0
-    assert np.array_equal(course, csc.get_shapes()[0])
-
-
 def test_sources_have_a_row_each(fitted, planted, epoched):
     csc, which = fitted
     ax = csc.plot_sources(planted.raw, start=5.0, stop=15.0).axes[0]

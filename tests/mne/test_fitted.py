@@ -168,13 +168,9 @@ def test_recordings_that_do_not_fit_are_named(mne, fitted, planted, epoched, tmp
         csc.to_annotations(epoched)
     with pytest.raises(ValueError, match="exclude must be None, a number of a filter or a list of these, from 0 to 1"):
         csc.apply(planted.raw.copy(), exclude=[2])
-    for picks in ("blink", np.ones((3, 0, 2))):
-        with pytest.raises(ValueError, match="picks must"):
-            csc.get_events(planted.raw, picks=picks)
-    with pytest.raises(ValueError, match="threshold must be a share"):
-        csc.get_events(planted.raw, threshold=3)
-    with pytest.raises(ValueError, match="separation must be None or seconds"):
-        csc.get_events(planted.raw, separation=-1)
+    for word, value in (("picks", "blink"), ("picks", np.ones((3, 0, 2))), ("threshold", 3), ("separation", -1)):
+        with pytest.raises(ValueError, match=f"{word} must"):
+            csc.get_events(planted.raw, **{word: value})
     with pytest.raises(ValueError, match="keep_residual must be True or False"):
         csc.apply(planted.raw.copy(), keep_residual=1)
     planted.raw.save(tmp_path / "some_raw.fif", verbose="error")
@@ -183,11 +179,8 @@ def test_recordings_that_do_not_fit_are_named(mne, fitted, planted, epoched, tmp
         csc.apply(lazy)
 
 
-def test_an_epoch_that_is_bad_altogether_has_no_activations(mne, fitted, planted):
+def test_an_epoch_that_is_bad_altogether_has_no_activations(fitted, bad_epochs):
     csc, _ = fitted
-    raw = planted.raw.copy().set_annotations(mne.Annotations([2.0], [2.0], ["bad"]))
-    events = mne.make_fixed_length_events(raw, duration=2.0)
-    kept = {"tmin": 0, "tmax": 1.99, "baseline": None, "preload": True, "reject_by_annotation": False}
-    epochs = mne.Epochs(raw, events, verbose="error", **kept)
+    epochs = bad_epochs(2.0, 2.0)
     assert not csc.get_sources(epochs).get_data()[1].any()
     assert csc.get_sources(epochs, reject_by_annotation=False).get_data()[1].any()

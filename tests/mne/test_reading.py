@@ -20,6 +20,7 @@ def test_a_model_comes_back(written, planted):
     csc, path = written
     again = read_csc(path)
     assert repr(again) == repr(csc)
+    assert np.array_equal(pt.load(path).filters_, csc.model_.filters_)  # the file is a model of its learner
     assert np.array_equal(again.get_components(), csc.get_components())
     assert np.array_equal(again.get_shapes(), csc.get_shapes())
     assert np.array_equal(again.get_sources(planted.raw).get_data(), csc.get_sources(planted.raw).get_data())
@@ -41,11 +42,6 @@ def test_exclude_a_covariance_and_robust_come_back(mne, planted, tmp_path):
     assert (again.exclude, again.rank, again.robust, again.nonnegative) == ([1], None, pt.Robust(alpha=3.0), False)
     assert np.array_equal(again.sensors_.whitener, csc.sensors_.whitener)
     assert np.array_equal(again.apply(planted.raw.copy()).get_data(), csc.apply(planted.raw.copy()).get_data())
-
-
-def test_the_file_is_a_model_of_its_learner(written):
-    csc, path = written
-    assert np.array_equal(pt.load(path).filters_, csc.model_.filters_)
 
 
 def test_files_are_replaced_only_when_asked(written):

@@ -19,9 +19,6 @@ from pointillist.plot.page import (
     Text,
     Verdict,
     Verdicts,
-    cell_text,
-    draw,
-    new_names,
     render_page,
     svg,
 )
@@ -87,19 +84,3 @@ def test_charts_leave_colours_and_fonts_to_the_page():
     assert "DejaVu" not in drawn
     assert not re.findall(r"#[0-9a-f]{6}\b", drawn)
     assert r"$\nonsense" in svg(Chart("", r"$\nonsense$", "y", [Curve("a", [1, 2], [1, 2])]), "a")  # no formula
-
-
-def test_curves_differ_without_their_colours_too():
-    curves = [Curve("a", [1, 2, 3], [1, 2, 3], f"c{i}", style) for i in range(8) for style in ("line", "dashed")]
-    drawn = draw(Chart("", "x", "y", curves), new_names())
-    keys = re.findall(r'<svg class="key".*?</svg>', drawn)
-    assert len({re.sub(r"--c\d", "", key) for key in keys}) == 16
-    assert drawn.count("stroke-dasharray: ") >= 8
-
-
-@pytest.mark.parametrize(
-    ("cell", "text"),
-    [(None, "–"), ("a", "a"), (12345, "12,345"), (0.12345, "0.123"), (4995.4, "4,995"), (float("nan"), "–")],
-)
-def test_cells(cell, text):
-    assert cell_text(cell) == text

@@ -46,8 +46,10 @@ def content(path):
     return held.metadata, {name: (array.dtype, array.tobytes()) for name, array in held.arrays.items()}
 
 
-def survive(stored, folder, kills, seed):
-    whole, output, rng = folder / "whole.safetensors", folder / "codes.safetensors", random.Random(seed)
+@pytest.mark.parametrize("kills", [1, pytest.param(5, marks=pytest.mark.slow)])
+def test_killed_runs_end_as_one_that_was_not(stored, tmp_path, kills):
+    folder, rng = tmp_path, random.Random(kills)
+    whole, output = folder / "whole.safetensors", folder / "codes.safetensors"
     assert run(words(stored, whole)) == 0
     parts = PartFolder(output)
     for _ in range(kills):
@@ -67,12 +69,3 @@ def survive(stored, folder, kills, seed):
     assert run(words(stored, output, "--resume")) == 0
     assert content(output) == content(whole)
     assert sorted(path.name for path in folder.iterdir()) == ["codes.safetensors", "whole.safetensors"]
-
-
-def test_killed_once(stored, tmp_path):
-    survive(stored, tmp_path, kills=1, seed=0)
-
-
-@pytest.mark.slow
-def test_killed_five_times(stored, tmp_path):
-    survive(stored, tmp_path, kills=5, seed=1)
