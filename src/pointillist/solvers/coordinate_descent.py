@@ -77,14 +77,12 @@ class Tuning:
     """Largest violation of the last scan for which near violators are kept."""
     allowed: float = 0.5
     """Violations of a moved dual point up to this share of the tolerance are left to the scale of the whole."""
-    projections: tuple[int, ...] = (4, 6, 8)
-    """Projections onto all violated conditions, then onto those around what still violates, then once more (1.07 to 2.6)."""
+    projections: int = 6
+    """Projections of a dual point onto each of the conditions that it violates, and those around (1.07 to 2.6)."""
     usual: float = 4.0
     """The gap of a projected point over the mean violation; it is two to seven."""
     hopeful: float = 1.6
     """A point is moved when the gap that is expected of it is so many tolerances at most."""
-    again: float = 4.0
-    """A point is moved a second time when its gap is so many tolerances at most."""
 
 
 TUNING = Tuning()
@@ -466,44 +464,28 @@ class DualBound:
         their rounding, and `codes` are those that are not zero. The codes that violate give way, one a position, and those
         of `codes` around them. Only such positions are scanned that the change can have brought above what is allowed.
         """
-        state, geometry, gap = self.state, self.state.problem.geometry, np.inf
-        flat, winner = geometry.spread(point.astype(ratios.dtype)), winner.copy()
-        for _ in range(2):
-            positions = np.flatnonzero(ratios > 1 + rounding + 0.5 * self._room(point, rounding))
-            violating = winner[positions].astype(np.int64) * geometry.n_positions + positions
-            near = codes[_around(geometry, violating)[codes % geometry.n_positions]]
-            (point, violation), before = self.project(point, np.union1d(violating, near), rounding), flat
-            if self.gap(point, 1 + rounding + violation) > self.tol:
-                break
-            flat = geometry.spread(point.astype(ratios.dtype))
-            ratios = ratios + state.rises(geometry, flat - before)
-            positions = np.flatnonzero(ratios > 1 + TUNING.allowed * self.tol)
-            scanned = state.scan(flat, ratios, winner, mapper, positions)
-            ratios[scanned] += ratios.dtype.type(state.rounding(geometry, flat))
-            gap = min(gap, self.gap(point, float(np.max(ratios))))
-            if gap <= self.tol or gap > TUNING.again * self.tol:
-                break
-        return gap
+        state, geometry = self.state, self.state.problem.geometry
+        room = max(self.tol - self.gap(point, 1 + rounding), 0.05 * self.tol)  # for ratios above one, about
+        positions = np.flatnonzero(ratios > 1 + rounding + 0.5 * room)
+        violating = winner[positions].astype(np.int64) * geometry.n_positions + positions
+        near = codes[_around(geometry, violating)[codes % geometry.n_positions]]
+        moved, violation = self.project(point, np.union1d(violating, near))
+        if self.gap(moved, 1 + rounding + violation) > self.tol:
+            return np.inf
+        flat, before = (geometry.spread(one.astype(ratios.dtype)) for one in (moved, point))
+        ratios, winner = ratios + state.rises(geometry, flat - before), winner.copy()
+        positions = np.flatnonzero(ratios > 1 + TUNING.allowed * self.tol)
+        scanned = state.scan(flat, ratios, winner, mapper, positions)
+        ratios[scanned] += ratios.dtype.type(state.rounding(geometry, flat))
+        return self.gap(moved, float(np.max(ratios)))
 
-    def project(self, point: NDArray, codes: NDArray, rounding: float = 0.0) -> tuple[NDArray, float]:
-        """Move a point until few of the codes violate, as long as the gap can be reached from there.
-
-        Returns the point, and by how much its ratios exceed one at least.
-        """
-        geometry, violation = self.state.problem.geometry, 0.0
-        codes = codes[np.argsort(codes % geometry.n_positions, kind="stable")]
-        for times in TUNING.projections if len(codes) else ():
-            point, left = self.sweeps.project(codes, point, times)
-            violation = float(np.max(left, initial=0))
-            hot = left > 0.5 * self._room(point, rounding)
-            if self.gap(point, 1 + rounding) > self.tol or not hot.any():
-                break
-            codes = codes[_around(geometry, codes[hot])[codes % geometry.n_positions]]
-        return point, violation
-
-    def _room(self, point: NDArray, rounding: float) -> float:
-        """Excess of the ratios of a point over one that is allowed, about: a little where its gap is too large anyway."""
-        return max(self.tol - self.gap(point, 1 + rounding), 0.05 * self.tol)
+    def project(self, point: NDArray, codes: NDArray) -> tuple[NDArray, float]:
+        """Move a point until few of the codes violate; returns it, and by how much its ratios exceed one at least."""
+        if len(codes) == 0:
+            return point, 0.0
+        codes = codes[np.argsort(codes % self.state.problem.geometry.n_positions, kind="stable")]
+        moved, left = self.sweeps.project(codes, point, TUNING.projections)
+        return moved, float(np.max(left))
 
 
 def _around(geometry: Geometry, codes: NDArray) -> NDArray:
