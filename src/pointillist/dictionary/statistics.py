@@ -74,8 +74,8 @@ class CodedBatch:
         if len(members) == len(self):
             return self
         weights = None if self.weights is None else [self.weights[i] for i in members]
-        residuals = [self.residuals[i] for i in members]
-        return CodedBatch([self.signals[i] for i in members], weights, self.codes[members], residuals, self.boundary)
+        signals, residuals = ([some[i] for i in members] for some in (self.signals, self.residuals))
+        return CodedBatch(signals, weights, self.codes[members], residuals, self.boundary)
 
     def geometry(self, filters: NDArray, i: int = 0) -> Geometry:
         """The geometry of signal i with filters (n_filters, channels, *size)."""

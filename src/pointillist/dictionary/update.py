@@ -94,7 +94,7 @@ class FilterUpdate(ShortRepr):
     def __post_init__(self) -> None:
         if isinstance(self.init, str) and self.init not in ("random", "patches"):
             raise ValueError(f'init must be "random", "patches" or an array, got {self.init!r}')
-        if not isinstance(self.statistics, str) or self.statistics not in ("toeplitz", "dense"):
+        if str(self.statistics) not in ("toeplitz", "dense"):
             raise ValueError(f'statistics must be "toeplitz" or "dense", got {self.statistics!r}')
         check_arguments(
             n_sweeps=self.n_sweeps, forgetting=self.forgetting, nonnegative=self.nonnegative, zero_mean=self.zero_mean,

@@ -48,7 +48,7 @@ from pointillist.solvers.encoding import Progress, decode, encode
 from pointillist.solvers.explained_variance import ExplainedVariance, explained_variance
 from pointillist.solvers.on_device import placed, prefetch
 from pointillist.storage import load_model, save_model
-from pointillist.validation import Batch, Signals, as_arrays, as_path, check_arguments
+from pointillist.validation import Batch, Signals, as_arrays, check_arguments
 
 log = logging.getLogger(__name__)
 
@@ -757,7 +757,6 @@ def save(
     OSError
         If the file cannot be written.
     """
-    as_path(path)
     check_arguments(preprocessing=preprocessing, resume=resume)
     if extra is not None and not isinstance(extra, Mapping):
         raise ValueError(f"extra must be None or a mapping, got {shown(extra)}")
