@@ -84,6 +84,9 @@ class _Routine(Compiler):
 routine = helper(pipeline_class=_Routine)
 """Compile a function as a part of the kernels that call it, and not by itself; Python never does."""
 
+relaxed_routine = helper(pipeline_class=_Routine, fastmath={"contract", "reassoc"}, error_model="numpy")
+"""Compile a `routine` that may sum in any order, and divides by zero without a message."""
+
 Watcher = Callable[[int], object]
 
 _PACKAGE = __name__.rpartition(".")[0]

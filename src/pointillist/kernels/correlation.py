@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pointillist.kernels.compiling import helper, relaxed
+from pointillist.kernels.compiling import relaxed, relaxed_routine, routine
 
 _STEP = 64
 """Positions that are searched for violators together."""
@@ -25,8 +25,6 @@ _NEGLIGIBLE = 0.07
 _MANY = 1000
 """Codes up to which none are too many."""
 _EPSILON = float(np.finfo(np.float64).eps)
-
-_relaxed_helper = helper(fastmath={"contract", "reassoc"}, error_model="numpy")
 
 
 class Bank(NamedTuple):
@@ -87,7 +85,7 @@ def correlate_products(shapes, mixed, out):
                     around[n] += samples[n] * shape[n]
 
 
-@_relaxed_helper
+@relaxed_routine
 def _correlate(bank, signal, out):
     n_filters, n_channels, n_taps = bank.filters.shape
     width, length = (n_taps + 3) * n_filters, signal.shape[1]
@@ -125,13 +123,21 @@ def solve(bank, rules, signals, weights, clean, correlations, bounds, codes, val
         if count + len(fresh) > len(found):
             found = np.append(found, np.empty(count + len(fresh), np.int64))
             kept = np.append(kept, np.empty(count + len(fresh), values.dtype))
-        found[count : count + len(fresh)], kept[count : count + len(fresh)] = fresh, left
+        _copy(fresh, found[count:])
+        _copy(left, kept[count:])
         count += len(fresh)
         ends[i + 1] = count
     return ends, found[:count], kept[:count]
 
 
-@_relaxed_helper
+@routine
+def _copy(source, target):
+    """Copy numbers: an assignment of slices would bring its message along, which takes long to be compiled."""
+    for n in range(len(source)):
+        target[n] = source[n]
+
+
+@relaxed_routine
 def _rounds(bank, rules, signal, weights, clean, correlations, codes, values, residual, outcome):
     """Rounds on one signal: take the best violators in, sweep over all codes, drop those that end at zero."""
     n_filters, n_channels, n_taps = bank.filters.shape
@@ -195,7 +201,7 @@ def _rounds(bank, rules, signal, weights, clean, correlations, codes, values, re
     return codes, values
 
 
-@helper()
+@routine
 def _gap(objective, constant, loss, energy, ratio):
     """The relative gap of an objective, from a dual point of this loss and energy, and with this largest ratio.
 
@@ -206,11 +212,12 @@ def _gap(objective, constant, loss, energy, ratio):
     return gap / objective if objective > 0 else 0.0
 
 
-@_relaxed_helper
+@relaxed_routine
 def _leave(bank, signal, weights, codes, values, residual):
     """Compute the residual w (x − D z); returns ½ Σ w (x − D z)² and Σ w (x − D z) x."""
     n_filters, n_channels, n_taps = bank.filters.shape
-    residual[:] = signal
+    for c in range(n_channels):
+        _copy(signal[c], residual[c])
     for i in range(len(codes)):
         p = codes[i] // n_filters
         k = codes[i] - p * n_filters
@@ -230,7 +237,7 @@ def _leave(bank, signal, weights, codes, values, residual):
     return 0.5 * loss, energy
 
 
-@_relaxed_helper
+@relaxed_routine
 def _move(bank, weights, clean, correlations, missing, codes, changes):
     """Bring the correlations of all positions up to date after changes of codes; returns a bound of what rounding adds.
 
@@ -269,7 +276,7 @@ def _move(bank, weights, clean, correlations, missing, codes, changes):
     return 16 * _EPSILON * largest * moved
 
 
-@_relaxed_helper
+@relaxed_routine
 def _violators(grid, n_filters, nonnegative, cell, floor):
     """The best code of every cell of positions whose |correlation| exceeds `floor`, and the largest of all, or `floor`."""
     chosen, count = np.empty(-(-len(grid) // (n_filters * cell)), np.int64), 0
@@ -302,7 +309,7 @@ def _violators(grid, n_filters, nonnegative, cell, floor):
     return chosen[:count], largest
 
 
-@helper()
+@routine
 def _with_fresh(codes, values, fresh):
     """Ascending codes with fresh ones of value zero put in between; known ones stay."""
     merged, carried = np.empty(len(codes) + len(fresh), np.int64), np.empty(len(codes) + len(fresh), values.dtype)
@@ -315,11 +322,12 @@ def _with_fresh(codes, values, fresh):
             merged[n], carried[n] = code, 0
             n += 1
     rest = len(codes) - i
-    merged[n : n + rest], carried[n : n + rest] = codes[i:], values[i:]
+    _copy(codes[i:], merged[n:])
+    _copy(values[i:], carried[n:])
     return merged[: n + rest], carried[: n + rest]
 
 
-@_relaxed_helper
+@relaxed_routine
 def _projected(
     bank, rules, signal, weights, clean, correlations, missing, codes, values, point, ratio, off, objective, constant
 ):
@@ -339,11 +347,11 @@ def _projected(
     off += _move(bank, weights, clean, correlations, missing, near, changes)
     _, ratio = _violators(grid, n_filters, rules.nonnegative, 1, 1.0)
     loss, energy = _leave(bank, signal, weights, np.append(codes, near), np.append(values, taken), point)
-    correlations[:] = before
+    _copy(before, correlations)
     return _gap(objective, constant, loss, energy, ratio + off)
 
 
-@_relaxed_helper
+@relaxed_routine
 def _descend(bank, rules, weights, clean, correlations, codes, values, target, projecting):
     """Sweep over codes, on their inner products alone; tells whether these are too many, and how codes changed.
 
@@ -393,7 +401,7 @@ class Sweep(NamedTuple):
     projecting: bool  # takes what exceeds a penalty, again and again, instead of minimising
 
 
-@helper()
+@routine
 def _neighbours(codes, n_filters, n_taps):
     first, last, offsets = np.empty_like(codes), np.empty_like(codes), np.zeros(len(codes) + 1, np.int64)
     low, high = 0, 0
@@ -407,7 +415,7 @@ def _neighbours(codes, n_filters, n_taps):
     return first, last, offsets
 
 
-@_relaxed_helper
+@relaxed_routine
 def _products(bank, weights, clean, codes, first, last, offsets):
     """Inner products of overlapping codes: those of whole filters, unless both meet weights other than one."""
     n_filters, n_channels, n_taps = bank.filters.shape
@@ -434,7 +442,7 @@ def _products(bank, weights, clean, codes, first, last, offsets):
     return out
 
 
-@_relaxed_helper
+@relaxed_routine
 def _sweeps(rules, sweep, values, slopes, begin, end, target):
     """Sweep over some codes until no ratio moves by more than `target`, up to `extra` times over the non-zeros between."""
     if _pass(sweep, values, slopes, begin, end, False, target) < target:
@@ -446,7 +454,8 @@ def _sweeps(rules, sweep, values, slopes, begin, end, target):
         for _ in range(rules.extra):
             if _pass(sweep, values, slopes, begin, end, True, target) < 0.5 * target:
                 break
-            past[filled], steep[filled] = values[begin:end], slopes[low:high]
+            _copy(values[begin:end], past[filled])
+            _copy(slopes[low:high], steep[filled])
             filled += 1
             if filled > _HISTORY:
                 if len(origin) == 0:
@@ -457,7 +466,7 @@ def _sweeps(rules, sweep, values, slopes, begin, end, target):
             break
 
 
-@_relaxed_helper
+@relaxed_routine
 def _pass(sweep, values, slopes, begin, end, alive, target):
     """One pass over some codes, or over those that are not zero; returns the largest move of a ratio.
 
@@ -489,7 +498,7 @@ def _pass(sweep, values, slopes, begin, end, alive, target):
     return largest
 
 
-@_relaxed_helper
+@relaxed_routine
 def _slopes_at_zero(sweep, values, slopes, begin, end):
     out = slopes[begin:end].copy()
     for i in range(begin, end):
@@ -501,14 +510,14 @@ def _slopes_at_zero(sweep, values, slopes, begin, end):
     return out
 
 
-@_relaxed_helper
+@relaxed_routine
 def _extrapolate(sweep, past, steep, origin, values, slopes, begin, shift):
     """Move codes to Anderson's combination of their last values, `past`, where the objective is smaller there.
 
     The codes begin at `begin` of all; `steep` has the slopes at these values, of `shift` codes before them too, and of those
     behind.
     """
-    gram, trace = np.empty((_HISTORY, _HISTORY)), 0.0
+    gram, mix, whole, trace = np.empty((_HISTORY, _HISTORY)), np.ones(_HISTORY), 0.0, 0.0
     for a in range(_HISTORY):
         for b in range(a + 1):
             total = 0.0
@@ -518,8 +527,15 @@ def _extrapolate(sweep, past, steep, origin, values, slopes, begin, shift):
         trace += gram[a, a]
     for a in range(_HISTORY):
         gram[a, a] += 1e-10 * trace
-    mix = np.linalg.solve(gram, np.ones(_HISTORY))
-    whole = np.sum(mix)
+    for a in range(_HISTORY):  # elimination; LAPACK would take seconds to be bound
+        for b in range(_HISTORY):
+            factor = gram[b, a] / gram[a, a] if b != a else 0.0
+            for n in range(_HISTORY):
+                gram[b, n] -= factor * gram[a, n]
+            mix[b] -= factor * mix[a]
+    for a in range(_HISTORY):
+        mix[a] /= gram[a, a]
+        whole += mix[a]
     there, slopes_there, gain = np.zeros(len(values)), np.zeros(len(slopes)), 0.0
     for a in range(_HISTORY):
         for i in range(len(values)):
@@ -535,4 +551,5 @@ def _extrapolate(sweep, past, steep, origin, values, slopes, begin, shift):
         gain += abs(old) - 0.5 * old * (origin[i] + slopes[shift + i])
         gain -= abs(new) - 0.5 * new * (origin[i] + slopes_there[shift + i])
     if gain > 0:
-        values[:], slopes[:] = there, slopes_there
+        _copy(there, values)
+        _copy(slopes_there, slopes)
