@@ -167,10 +167,8 @@ def motion_kernel(length: float, angle: float) -> NDArray[np.float64]:
     rows, columns = radius - along * sin(radians(angle)), radius + along * cos(radians(angle))
     top, left = np.floor(rows).astype(int), np.floor(columns).astype(int)
     down, right = rows - top, columns - left
-    np.add.at(kernel, (top, left), (1 - down) * (1 - right))
-    np.add.at(kernel, (top, left + 1), (1 - down) * right)
-    np.add.at(kernel, (top + 1, left), down * (1 - right))
-    np.add.at(kernel, (top + 1, left + 1), down * right)
+    for i, j in product((0, 1), repeat=2):
+        np.add.at(kernel, (top + i, left + j), np.abs(1 - i - down) * np.abs(1 - j - right))
     return kernel[:-1, :-1] / kernel[:-1, :-1].sum()
 
 

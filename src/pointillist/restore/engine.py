@@ -333,8 +333,8 @@ def trial_of(damaged: Damaged, filters: NDArray, settings: Settings) -> Trial:
         hidden.append(gone.reshape(seen.shape))
         signals.append(signal)
         weights.append(seen * ~hidden[-1])
-    left = Damaged(signals, weights)
-    return Trial(left, hidden, separate(left, settings))
+    crops = Damaged(signals, weights)
+    return Trial(crops, hidden, separate(crops, settings))
 
 
 def predicted_penalty(trial: Trial, usual: float, filters: NDArray, settings: Settings) -> float:
