@@ -37,9 +37,7 @@ class Tuning:
     near_a_position: int = 6
     """Near violators are kept where they are at most so many for each position: looking at them is a fraction of a scan."""
     near_expected: float = 0.7
-    """Ratios of near violators go this share of the last violation below one, …"""
-    near_deepest: float = 0.3
-    """… but no further than this."""
+    """Ratios of near violators go this share of the last violation below one."""
     near_help: int = 2**22
     """Products of near violators from which on threads share them: for fewer, waking threads takes longer than the work."""
 
@@ -183,7 +181,7 @@ class DescentState:
 
         `violation` is that of the last scan: the next ones are expected to be less.
         """
-        floor = 1 - min(TUNING.near_expected * violation, TUNING.near_deepest)
+        floor = 1 - TUNING.near_expected * violation
         best[:] = 0
         found = self.scan_rows(residual, best, winner, mapper, floor)
         pieces = [piece for piece in found if piece is not None]
