@@ -109,51 +109,24 @@ CODING = {
     "nonnegative": True,
 }
 SOLVING = {"solver": "admm", "tol": 0.3, "n_jobs": 1, "device": "nowhere"}
+ALONE = {"resume", "validation_every", "cluster"}
 CHANNELS = np.stack([SIGNALS, HOLES], 1)
 LEARNING = {
-    "n_filters": 4,
-    "filter_size": 6,
-    "penalty": 0.9,
-    "sampling": 0.5,
-    "solver": pt.solvers.CoordinateDescent(max_iter=2),
-    "boundary": "valid",
-    "channels": True,
-    "nonnegative": True,
-    "rank": 1,
-    "robust": pt.Robust(fraction=0.3),
-    "learning": 1e-3,
-    "update": pt.FilterUpdate(init="patches"),
-    "tol": 0.3,
-    "n_jobs": 1,
-    "device": "nowhere",
-    "random_state": 1,
-    "X": SIGNALS[:, ::-1],
-    "y": np.zeros(4),
-    "weights": HOLES,
-    "validation": SIGNALS[:1] * 2,
-    "callbacks": [lambda info: None],
-    "on_error": "skip",
-    "verbose": 2,
-    "warm_start": True,
-}
+    "n_filters": 4, "filter_size": 6, "penalty": 0.9, "sampling": 0.5,
+    "solver": pt.solvers.CoordinateDescent(max_iter=2), "boundary": "valid", "channels": True, "nonnegative": True,
+    "rank": 1, "robust": pt.Robust(fraction=0.3), "learning": 1e-3, "update": pt.FilterUpdate(init="patches"),
+    "tol": 0.3, "n_jobs": 1, "device": "nowhere", "random_state": 1, "X": SIGNALS[:, ::-1], "y": np.zeros(4),
+    "weights": HOLES, "validation": SIGNALS[:1] * 2, "callbacks": [lambda info: None], "on_error": "skip",
+    "verbose": 2, "warm_start": True,
+}  # fmt: skip
 TABLE = {
     "encode": Walk(
         _encode,
         {name: _problem(name) for name in SOLVERS},
+        {**CODING, **SOLVING, "penalty": 0.9, "sampling": 0.5, "start": START, "random_state": 1, "progress": print},
         {
-            **CODING,
-            **SOLVING,
-            "penalty": 0.9,
-            "sampling": 0.5,
-            "start": START,
-            "random_state": 1,
-            "progress": print,
-        },
-        {
-            "admm": {"start"},
-            "fft": {"start", "boundary", "weights", "sampling"},
-            "cd object": {"tol"},
-            "admm object": {"tol", "start"},
+            "admm": {"start"}, "fft": {"start", "boundary", "weights", "sampling"},
+            "cd object": {"tol"}, "admm object": {"tol", "start"},
         },
         beside={"channels": TWO_CHANNELS},
     ),
@@ -176,24 +149,17 @@ TABLE = {
         _learner(pt.OnlineCSC),
         {name: _problem(name) for name in SOLVERS},
         {
-            **LEARNING,
-            "batch_size": 3,
-            "n_epochs": 2,
-            "shuffle": False,
-            "prefetch": 1,
-            "cluster": "nowhere",
-            "checkpoint": None,
-            "resume": True,
-            "validation_every": 2,
+            **LEARNING, "batch_size": 3, "n_epochs": 2, "shuffle": False, "prefetch": 1, "cluster": "nowhere",
+            "checkpoint": None, "resume": True, "validation_every": 2,
         },
         {
-            **{name: {"resume", "validation_every", "cluster"} for name in SOLVERS},
-            "fft": {"resume", "validation_every", "cluster", "boundary", "weights", "sampling"},
-            **{name: {"resume", "validation_every", "cluster", "learning", "tol"} for name in OBJECTS},
+            **dict.fromkeys(SOLVERS, ALONE),
+            "fft": ALONE | {"boundary", "weights", "sampling"},
+            **dict.fromkeys(OBJECTS, ALONE | {"learning", "tol"}),
         },
         beside={"channels": {"X": CHANNELS}, "rank": {"channels": True, "X": CHANNELS}},
     ),
-}
+}  # fmt: skip
 
 
 def _parameters(name):
