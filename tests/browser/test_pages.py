@@ -27,32 +27,18 @@ def pages(tmp_path_factory):
 
 
 def _claims(picture, filters):
-    curves = [
-        Curve("ours", [1, 2, 4], [3.0, 2.0, 1.5], "c0"),
-        Curve("theirs", [1, 2, 4], [4.0, 3.5, 3.2], "c1", "dashed"),
-    ]
+    ours = Curve("ours", [1, 2, 4], [3.0, 2.0, 1.5], "c0")
+    theirs = Curve("theirs", [1, 2, 4], [4.0, 3.5, 3.2], "c1", "dashed")
+    chart = Chart("Objective", "seconds", "objective", [ours, theirs], {"level": 2.5}, log_x=True)
     shown = image_picture(picture, "a picture", limits=(-2, 2))
     verdicts = [
-        Verdict("A claim that holds", "2 times", "3.1 times", True, "of its numbers."),
-        Verdict("A claim that does not", "6 times", "2 times", False, "of its numbers."),
+        Verdict(f"A claim that holds: {is_so}", "2 times", "3.1 times", is_so, "of it.") for is_so in (True, False)
     ]
-    table = Table(
-        ["", *[str(i) for i in range(1, 11)]], [["a row with a long name", *[f"{29 + i}.00" for i in range(10)]]]
-    )
-    chart = Chart("Objective", "seconds", "objective", curves, {"level": 2.5}, log_x=True)
-    blocks = [
-        Text("Words."),
-        SideBySide([chart, chart]),
-        table,
-        SideBySide([mosaic_picture(filters), Compare(shown, shown, "One")]),
-    ]
+    table = Table(["", *"0123456789"], [["a row with a long name", *[f"{29 + i}.00" for i in range(10)]]])
+    pictures = SideBySide([mosaic_picture(filters), Compare(shown, shown, "One")])
+    blocks = [Verdicts(verdicts), Text("Words."), SideBySide([chart, chart]), table, pictures]
     return Page(
-        "Claims",
-        "A page with every kind of block.",
-        [
-            Section("All", [Verdicts(verdicts, brief=True)]),
-            Section("One", [Verdicts(verdicts), *blocks]),
-        ],
+        "Claims", "Every kind of block.", [Section("All", [Verdicts(verdicts, brief=True)]), Section("One", blocks)]
     )
 
 

@@ -10,7 +10,6 @@ import re
 import shlex
 import subprocess
 import sys
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,23 +26,15 @@ _BLOCK = re.compile(r"^(?:<!-- run: (?P<needs>\w+) -->\n)?```python\n(?P<code>.*
 _COMMAND = re.compile(r"^(?:    |\$ )(pointillist .*)$", re.M)
 
 
-@dataclass(frozen=True)
-class Block:
-    """A Python block: `line` is where its code begins, `needs` what it takes beyond a plain machine (``gpu``, ``mne``)."""
-
-    code: str
-    line: int
-    needs: str
-
-
 def _name(page):
     return str(page.relative_to(ROOT))
 
 
 def _blocks(page):
+    """Code of each Python block below as many empty lines as make a traceback point into the page, and what it needs."""
     text = page.read_text(encoding="utf-8")
     return [
-        Block(found["code"], text.count("\n", 0, found.start("code")), found["needs"] or "")
+        ("\n" * text.count("\n", 0, found.start("code")) + found["code"], found["needs"] or "")
         for found in _BLOCK.finditer(text)
     ]
 
@@ -64,10 +55,9 @@ WRITTEN = sorted({(_name(page), words) for page in PAGES for words in _commands(
 )
 def test_python_runs(page, readers_folder):
     names: dict[str, object] = {}
-    for block in _blocks(page):
-        # Empty lines before the code make a traceback point into the page.
-        code = compile("\n" * block.line + block.code, _name(page), "exec")
-        if not block.needs or (block.needs == "mne" and find_spec("mne") is not None):
+    for text, needs in _blocks(page):
+        code = compile(text, _name(page), "exec")
+        if not needs or (needs == "mne" and find_spec("mne") is not None):
             exec(code, names)
 
 
@@ -75,7 +65,7 @@ def test_code_was_found():
     assert {"README.md", "docs/index.md", "docs/get-started.md", "docs/recipes.md"} <= {
         _name(page) for page in WITH_CODE
     }
-    assert {block.needs for page in WITH_CODE for block in _blocks(page)} <= {"", "gpu", "cluster", "long", "mne"}
+    assert {needs for page in WITH_CODE for _, needs in _blocks(page)} <= {"", "gpu", "cluster", "long", "mne"}
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("output")
     parser.add_argument("--every", default="1")
-    parser.add_argument("--signals", type=int, default=12)
-    parser.add_argument("--side", type=int, default=40)
-    parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--filters", type=int, default=8)
-    parser.add_argument("--size", type=int, default=5)
+    for name, usual in {"signals": 12, "side": 40, "epochs": 5, "filters": 8, "size": 5}.items():
+        parser.add_argument(f"--{name}", type=int, default=usual)
     parser.add_argument("--rank", type=int, help="learn from three channels")
     parser.add_argument("--robust", action="store_true", help="learn from signals of which some are foreign")
     arguments = parser.parse_args()
