@@ -1,5 +1,7 @@
 """Tests of the problem: its shapes, its operators against dense matrices, its certificate."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -261,17 +263,11 @@ def test_lambda_max_separates_zero_from_non_zero(case, reference):
     correlations = correlations if problem.nonnegative else np.abs(correlations)
     assert factor == pytest.approx(max(np.max(correlations / prices), 0), rel=1e-9)
     none = np.empty(0, np.int64)
-    scaled = {s: Problem(**{**vars_of(problem), "penalty": problem.penalty * factor * s}) for s in (1 + 1e-9, 0.99)}
-    assert certificate(scaled[1 + 1e-9], 0, x, none, np.empty(0)).gap < 1e-9
+    above, within = (replace(problem, penalty=problem.penalty * factor * scale) for scale in (1 + 1e-9, 0.99))
+    assert certificate(above, 0, x, none, np.empty(0)).gap < 1e-9
     below = reference.lasso(matrix, x, prices * factor * 0.99, problem.weights, problem.nonnegative)
     assert np.count_nonzero(below.codes) > 0
-    assert certificate(scaled[0.99], 0, x, none, np.empty(0)).gap > 0
-
-
-def vars_of(problem):
-    return {
-        name: getattr(problem, name) for name in ("filters", "geometry", "penalty", "weights", "drawn", "nonnegative")
-    }
+    assert certificate(within, 0, x, none, np.empty(0)).gap > 0
 
 
 def test_certificate_of_a_zero_signal_is_exact(reference):
@@ -283,7 +279,7 @@ def test_certificate_of_a_zero_signal_is_exact(reference):
 def test_each_signal_uses_its_own_weights(reference):
     problem, x = reference.problem(np.random.default_rng(1), (12,), (3,))
     weights = np.random.default_rng(2).random((2, 1, 12))
-    own = Problem(**{**vars_of(problem), "weights": weights})
+    own = replace(problem, weights=weights)
     assert own.has_own_weights
     none = np.empty(0, np.int64)
     for i in range(2):
