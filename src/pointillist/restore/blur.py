@@ -104,7 +104,7 @@ class Tuning:
     directed: tuple[float, float] = (0.012, 0.2)
     """Gain of another blur that refuses one with a direction: in likelihood, and as a share of all that a blur explains."""
     undirected: tuple[float, float] = (0.05, 0.7)
-    """The same without a direction: photographs differ in how steeply their spectra fall, as Gaussian blurs do."""
+    """As `directed` for the others: photographs differ in how steeply their spectra fall, as Gaussian blurs do."""
 
 
 TUNING = Tuning()
@@ -326,13 +326,7 @@ def _motion(spectrum: Spectrum) -> BlurEstimate:
     for line in sorted(lines, key=_LOSS):
         if len(seeds) < 5 and all(line.far_from(seed) for seed in seeds):
             seeds.append(line)
-    found = [climbed(seed) for seed in seeds]
-    best = min(found, key=_LOSS)
-    # Every second zero of a motion twice as long lies where one of this motion does.
-    for ratio in (2.0, 0.5, 1.5, 2 / 3):
-        if 3 <= ratio * best.length <= longest:
-            found.append(climbed(best._replace(length=ratio * best.length)))
-    loss, length, angle, _ = min(found, key=_LOSS)
+    loss, length, angle, _ = min(map(climbed, seeds), key=_LOSS)
     gain = max(sharp.loss - loss, 0.0)
     # Regular patterns have zeros of their own, and longer motions would explain them ever better.
     if gain < 1e-4 or not 2.5 <= length < longest:

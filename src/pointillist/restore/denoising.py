@@ -57,7 +57,7 @@ class Tuning:
     outlier: float = 0.1
     """Deviation from the fit, of full scale, below which a sample is detail or noise."""
     impulse: float = 0.03
-    """The same for samples at either end of the range, which are suspect already."""
+    """Deviation for samples at either end of the range, which are suspect already."""
     price: float = 0.1
     """λ of the fit that outliers are told from."""
 

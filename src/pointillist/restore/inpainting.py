@@ -61,13 +61,13 @@ class Tuning:
     tile: int = 128
     """Side of a tile, in pixels, where missing pixels lie together."""
     large_tile: int = 512
-    """The same where they are scattered: coding is faster on large tiles."""
+    """Side where they are scattered: coding is faster on large tiles."""
     scattered: float = 0.5
     """Share of the seen pixels with a missing neighbour, from which on missing ones are scattered."""
     tol: float = 0.3
     """Relative duality gap of codes that are the answer."""
     guess_tol: float = 0.8
-    """The same of first guesses, which one round reaches as a rule: neighbours make no better of a smaller one."""
+    """Gap of codes that are first guesses, which one round reaches as a rule: neighbours make no better of a smaller one."""
     sampled: int = 8
     """Damaged tiles that the penalty is chosen on."""
     context: int = 32

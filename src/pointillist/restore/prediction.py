@@ -27,7 +27,7 @@ class Tuning:
     surroundings: int = 48
     """Pixels beyond a square from which its covariance is told: tiles need a margin of so many pixels."""
     near_surroundings: int = 32
-    """The same where missing pixels are scattered."""
+    """Such pixels where missing ones are scattered."""
     deepest: int = 10
     """Distance to all that is known beyond which pixels are left to a coarser picture."""
     square: int = 32
