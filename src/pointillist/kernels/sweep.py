@@ -492,7 +492,7 @@ def wait_for_work(team):
 
 @writes(returns="team")
 def _load(builder, team, place):
-    """What stands at a place; what other threads wrote before they wrote that is seen afterwards."""
+    """Load the number at a place; what other threads wrote before they wrote that is seen afterwards."""
     return builder.load_atomic(builder.gep(team.data, [place.value]), "acquire", 8)
 
 
