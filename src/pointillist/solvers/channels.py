@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.arrays import as_cupy, is_mapped, is_resident, scratch, walked
+from pointillist.kernels.projection import project
 from pointillist.parallel import one_blas_thread
 from pointillist.problem import Problem
 from pointillist.sampling import generator
@@ -141,7 +142,7 @@ class Projection:
         for band in walked(signal, inside) if is_mapped(signal) else [(slice(None),)]:
             here = np.ascontiguousarray(signal[band], dtype)
             part, rest = np.empty((len(inside), *here.shape[1:]), dtype), np.empty(here.shape[1:])
-            _project(basis, _flat(here), _flat(part), rest.reshape(-1))
+            project(basis, _flat(here), _flat(part), rest.reshape(-1))
             inside[band], outside[band[1:]] = part, rest
         return inside, outside
 
@@ -208,26 +209,13 @@ def _flat(array: NDArray) -> NDArray:
     return array.reshape(len(array), -1)
 
 
-def _project(basis: NDArray, signal: NDArray, inside: NDArray, energy: NDArray) -> None:
-    """inside = Qᵀ x, and for every sample the energy of x (channels, n) that is not in the span of Q = `basis`.
-
-    Sums are taken in float64: the energy is the difference of two that may be nearly equal.
-    """
-    with one_blas_thread():
-        for first in range(0, signal.shape[1], 1024):  # pieces that stay in the caches
-            piece = slice(first, first + 1024)
-            exact = signal[:, piece].astype(np.float64)
-            within = basis.T @ exact
-            inside[:, piece], energy[piece] = within, np.maximum(_energies(exact) - _energies(within), 0)
-
-
 def _norms(filters: NDArray) -> NDArray:
-    return np.linalg.norm(_flat(filters).astype(np.float64), axis=1)
+    return np.linalg.norm(_flat(filters).astype(np.float64, copy=False), axis=1)
 
 
 def _energies(array: NDArray) -> NDArray:
     """Σ x² over the channels of an array (channels, *space), in float64."""
-    return np.einsum("c...,c...->...", *[array.astype(np.float64)] * 2)
+    return np.einsum("c...,c...->...", *[array.astype(np.float64, copy=False)] * 2)
 
 
 def _largest_box(energy: NDArray, size: tuple[int, ...]) -> float:
