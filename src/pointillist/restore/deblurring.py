@@ -70,8 +70,8 @@ class Tuning:
     """Deviation, in pixels, of the neighbourhoods that slopes are fitted on."""
     missed: float = 0.12
     """Share of the detail's power that codes miss."""
-    rounds: int = 10
-    """Rounds of coding in a turn at most: usual penalties take up to seven, tiny ones hundreds."""
+    rounds: int = 30
+    """Rounds of coding in a turn at most: usual penalties take up to seven, a few more on a device, tiny ones hundreds."""
     ringing: float = 2.2
     """Range of the answer over the picture's own from which on it rings; with blurs that fit it is 1 to 2."""
 

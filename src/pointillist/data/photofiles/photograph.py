@@ -104,6 +104,8 @@ class Photograph:
         _check_array(pixels, "pixels")
         if not isinstance(self.metadata, Metadata):
             raise TypeError(f"metadata must be Metadata, as read_photograph gives it, got {shown(self.metadata)}")
+        if not isinstance(self.notes, tuple):
+            raise TypeError(f"notes must be a tuple of texts, got {shown(self.notes)}")
         if pixels.dtype not in _KINDS:
             raise ValueError(f"pixels must be uint8, uint16, float32 or float64, got {pixels.dtype}")
         if pixels.ndim < 2 or pixels.shape[2:] not in ((), (3,)) or pixels.size == 0:
