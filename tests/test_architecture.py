@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 ENTERED = {
-    "encode": (23, 195),
-    "OnlineCSC.fit": (33, 310),
-    "inpaint": (15, 95),
-    "pointillist learn": (58, 475),
-    "pointillist encode": (58, 440),
+    "encode": (18, 160),
+    "OnlineCSC.fit": (28, 268),
+    "inpaint": (14, 90),
+    "pointillist learn": (48, 412),
+    "pointillist encode": (47, 372),
 }
 """Modules and functions of the package that a call enters at most."""
 
