@@ -13,6 +13,15 @@ from pointillist.data import photographs
 SMALL = ["--filters", "4", "--size", "5", "--jobs", "1"]
 
 
+def refused(answer, *words):
+    """One line of error, which holds the words, beside any warnings."""
+    assert answer.code == 2, answer.out + answer.err
+    lines = [line for line in answer.err.splitlines() if not line.startswith("warning: ")]
+    assert len(lines) == 1, answer.err
+    assert lines[0].startswith("error: ")
+    assert not [word for word in words if word not in answer.err], answer.err
+
+
 def _write(folder, count=3):
     picture = photographs("test")["camera"]
     for i in range(count):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tifffile
 from PIL import Image
+from tests.cli.conftest import refused
 
 from pointillist.data import load_filters, photographs
 from pointillist.storage import save_model
@@ -47,15 +48,6 @@ def mend(cli, tmp_path, monkeypatch):
     return run
 
 
-def _refused(answer, *words):
-    assert answer.code == 2, answer.out + answer.err
-    lines = [line for line in answer.err.splitlines() if not line.startswith("warning: ")]
-    assert len(lines) == 1
-    assert lines[0].startswith("error: ")
-    assert "Traceback" not in answer.err
-    assert not [word for word in words if word not in answer.err], answer.err
-
-
 def _bad_files(folder, grey):
     (folder / "empty.png").write_bytes(b"")
     (folder / "text.png").write_text("no picture")
@@ -89,12 +81,12 @@ BAD += ["volume.npy", "object.npy", "infinite.npy", "absent.png"]
 @pytest.mark.parametrize("name", BAD)
 def test_files_that_cannot_be_mended(mend, tmp_path, grey, command, name):
     _bad_files(tmp_path, grey)
-    _refused(mend(command, name), name)
+    refused(mend(command, name), name)
 
 
 def test_a_folder_without_pictures(mend, tmp_path, command):
     (tmp_path / "folder").mkdir()
-    _refused(mend(command, "folder"), "folder")
+    refused(mend(command, "folder"), "folder")
 
 
 def test_a_file_that_may_not_be_read(mend, tmp_path, grey, command, monkeypatch):
@@ -104,7 +96,7 @@ def test_a_file_that_may_not_be_read(mend, tmp_path, grey, command, monkeypatch)
         raise PermissionError(13, "Permission denied", "locked.png")
 
     monkeypatch.setattr("pointillist.read_photograph", refuse)
-    _refused(mend(command, "locked.png"), "locked.png", "Permission denied")
+    refused(mend(command, "locked.png"), "locked.png", "Permission denied")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +116,7 @@ def test_a_file_that_may_not_be_read(mend, tmp_path, grey, command, monkeypatch)
 )
 def test_options_out_of_range(mend, tmp_path, grey, command, options, words):
     Image.fromarray(grey).save(tmp_path / "photo.png")
-    _refused(mend(command, "photo.png", *options), *words)
+    refused(mend(command, "photo.png", *options), *words)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +147,7 @@ def test_options_out_of_range(mend, tmp_path, grey, command, options, words):
 def test_options_of_one_command(mend, tmp_path, grey, words, said):
     Image.fromarray(grey).save(tmp_path / "photo.png")
     command, *rest = words.split()
-    _refused(mend(command, *rest, plain=True), *said.split())
+    refused(mend(command, *rest, plain=True), *said.split())
 
 
 @pytest.mark.parametrize(
@@ -175,7 +167,7 @@ def test_blurs(mend, tmp_path, grey, options, words):
     Image.fromarray(grey).save(tmp_path / "photo.png")
     Image.fromarray(np.full((90, 3), 255, np.uint8)).save(tmp_path / "high.png")
     Image.fromarray(np.zeros((3, 3), np.uint8)).save(tmp_path / "black.png")
-    _refused(mend("deblur", "photo.png", *options, plain=True), *words)
+    refused(mend("deblur", "photo.png", *options, plain=True), *words)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +185,7 @@ def test_masks(mend, tmp_path, grey, options, words):
     Image.fromarray(grey).save(tmp_path / "photo.png")
     Image.fromarray(grey[:5, :5]).save(tmp_path / "small.png")
     Image.fromarray(np.full(SHAPE, 255, np.uint8)).save(tmp_path / "all.png")
-    _refused(mend("inpaint", "photo.png", *options, plain=True), *words)
+    refused(mend("inpaint", "photo.png", *options, plain=True), *words)
 
 
 def test_nothing_missing_gives_the_picture_back(mend, tmp_path, grey):
@@ -220,7 +212,7 @@ def test_files_of_every_kind(mend, grey, command, name):
     np.save("float.npy", (grey / 255).astype(np.float64))
     answer = mend(command, name, "-o", f"answer{'.png' if name == 'cmyk.jpg' else name[-4:]}")
     if command == "demosaic" and name in COLOURED:
-        _refused(answer, name, "colour")
+        refused(answer, name, "colour")
         return
     assert answer.code == 0, answer.err
     assert ("only the first of its" in answer.err) is (name == "stack.tif")

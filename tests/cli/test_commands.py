@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import typer
 from PIL import Image
+from tests.cli.conftest import refused
 
 import pointillist as pt
 from pointillist.cli import main
@@ -61,13 +62,6 @@ def _here(tmp_path, monkeypatch, images, model):
 def words_of(name, path=None):
     path = path or ("model.safetensors" if name in ("info", "show") else "images")
     return [word.format(path) for word in CALLS[name]]
-
-
-def refused(answer, *words):
-    assert answer.code == 2, answer.out + answer.err
-    assert answer.err.startswith("error: ")
-    assert len(answer.err.splitlines()) == 1, answer.err
-    assert not [word for word in words if word not in answer.err], answer.err
 
 
 def test_every_command_is_known_here():

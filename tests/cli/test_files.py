@@ -6,6 +6,7 @@ import signal
 import numpy as np
 import pytest
 from PIL import Image, ImageCms
+from tests.cli.conftest import refused
 
 import pointillist as pt
 from pointillist.data import load_filters, photographs
@@ -48,13 +49,6 @@ def _metadata():
     return Metadata(exif=exif.tobytes()[6:], icc=icc, dpi=(300.0, 300.0))
 
 
-def _refused(answer, *words):
-    assert answer.code == 2, answer.out + answer.err
-    assert len(answer.err.splitlines()) == 1, answer.err
-    assert answer.err.startswith("error: ")
-    assert not [word for word in words if word not in answer.err], answer.err
-
-
 @pytest.mark.parametrize("name", ["photo.tif", "photo.bmp", "deep.png"])
 def test_inpaint_leaves_everything_else_as_it_was(mend, tmp_path, colour, missing, name):
     pixels = colour if "photo" in name else colour.astype(np.uint16) * 257 + 3
@@ -88,8 +82,8 @@ def test_names_follow_the_commands(mend, tmp_path, colour):
 def test_what_exists_is_replaced_only_when_asked(mend, tmp_path, colour):
     Image.fromarray(colour).save("photo.png")
     (tmp_path / "photo-denoised.png").write_bytes(b"precious")
-    _refused(mend("denoise", "photo.png"), "photo-denoised.png", "exists already", "--overwrite")
-    _refused(mend("denoise", "photo.png", "-o", "out.png", "--compare", "photo-denoised.png"), "--overwrite")
+    refused(mend("denoise", "photo.png"), "photo-denoised.png", "exists already", "--overwrite")
+    refused(mend("denoise", "photo.png", "-o", "out.png", "--compare", "photo-denoised.png"), "--overwrite")
     assert (tmp_path / "photo-denoised.png").read_bytes() == b"precious"
     assert not (tmp_path / "out.png").exists()
     assert mend("denoise", "photo.png", "--overwrite").code == 0
@@ -101,12 +95,12 @@ def test_two_inputs_of_one_name_are_refused_before_the_work(mend, tmp_path, colo
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         Image.fromarray(colour).save(tmp_path / folder / "photo.png")
-    _refused(mend("denoise", "a/photo.png", "b/photo.png", "-o", "out"), "a/photo.png and b/photo.png", "photo.png")
-    _refused(mend("denoise", "a/photo.png", "a/photo.png"), "photo-denoised.png")
+    refused(mend("denoise", "a/photo.png", "b/photo.png", "-o", "out"), "a/photo.png and b/photo.png", "photo.png")
+    refused(mend("denoise", "a/photo.png", "a/photo.png"), "photo-denoised.png")
     (tmp_path / "a" / "photo.gif").write_bytes((tmp_path / "a" / "photo.png").read_bytes())
-    _refused(mend("denoise", "a"), "photo-denoised.png")  # both would become PNG
-    _refused(mend("denoise", "a/photo.png", "-o", "a/photo.png"), "input")
-    _refused(mend("denoise", "b/photo.png", "-o", "b"), "b/photo.png", "input")
+    refused(mend("denoise", "a"), "photo-denoised.png")  # both would become PNG
+    refused(mend("denoise", "a/photo.png", "-o", "a/photo.png"), "input")
+    refused(mend("denoise", "b/photo.png", "-o", "b"), "b/photo.png", "input")
 
 
 def test_own_answers_in_a_folder_are_skipped(mend, tmp_path, colour):
@@ -119,19 +113,19 @@ def test_own_answers_in_a_folder_are_skipped(mend, tmp_path, colour):
     assert sorted(os.listdir(tmp_path / "folder")) == ["photo-denoised.png", "photo.png"]
     assert mend("denoise", "folder/photo-denoised.png").code == 0  # by name it is taken
     (tmp_path / "folder" / "photo.png").unlink()
-    _refused(mend("denoise", "folder"), "folder", "only pictures that pointillist wrote")
+    refused(mend("denoise", "folder"), "folder", "only pictures that pointillist wrote")
 
 
 def test_sizes_that_do_not_agree_are_refused_before_the_work(mend, tmp_path, colour, monkeypatch):
     monkeypatch.setattr("pointillist.read_photograph", lambda path: pytest.fail("worked first"))
     Image.fromarray(colour).save("photo.png")
     Image.fromarray(colour[:30]).save("small.png")
-    _refused(mend("denoise", "photo.png", "--reference", "small.png"), "--reference small.png", "64×30", "64×48")
-    _refused(mend("super-resolve", "photo.png", "--reference", "photo.png"), "--reference photo.png", "128×96")
-    _refused(mend("inpaint", "photo.png", "--mask", "small.png"), "--mask small.png", "64×30", "64×48")
-    _refused(mend("denoise", "photo.png", "--crop", "10,10,60,10"), "--crop 10,10,60,10", "photo.png", "64×48")
+    refused(mend("denoise", "photo.png", "--reference", "small.png"), "--reference small.png", "64×30", "64×48")
+    refused(mend("super-resolve", "photo.png", "--reference", "photo.png"), "--reference photo.png", "128×96")
+    refused(mend("inpaint", "photo.png", "--mask", "small.png"), "--mask small.png", "64×30", "64×48")
+    refused(mend("denoise", "photo.png", "--crop", "10,10,60,10"), "--crop 10,10,60,10", "photo.png", "64×48")
     for wrong in ("10,10", "a,b,c,d", "-1,0,5,5", "0,0,0,5"):
-        _refused(mend("denoise", "photo.png", f"--crop={wrong}"), "--crop", "X,Y,W,H")
+        refused(mend("denoise", "photo.png", f"--crop={wrong}"), "--crop", "X,Y,W,H")
 
 
 def test_a_crop_is_mended_as_a_picture_of_its_own(mend, tmp_path, colour, missing):
@@ -168,7 +162,7 @@ def test_a_preview_shows_before_and_after_and_touches_nothing_else(mend, tmp_pat
     np.testing.assert_array_equal(preview[:, :64], pt.read_photograph("photo.jpg").pixels)
     assert np.any(preview[:, 72:] != preview[:, :64])
     Image.fromarray(colour).save("photo-preview.png")  # somebody's own picture of that name
-    _refused(mend("denoise", "photo.jpg", "--preview"), "photo-preview.png", "--overwrite")
+    refused(mend("denoise", "photo.jpg", "--preview"), "photo-preview.png", "--overwrite")
 
 
 def test_a_preview_of_a_part(mend, tmp_path, colour):
@@ -223,15 +217,12 @@ def test_a_folder_that_may_not_be_written_is_refused_before_the_work(mend, tmp_p
     Image.fromarray(colour).save("photo.png")
     monkeypatch.setattr("pointillist.read_photograph", lambda path: pytest.fail("worked first"))
     monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)  # root may write anywhere
-    _refused(mend("denoise", "photo.png"), "photo-denoised.png", "no permission")
+    refused(mend("denoise", "photo.png"), "photo-denoised.png", "no permission")
 
 
 @pytest.mark.parametrize(
     ("names", "words"),
-    [
-        (["one.png"], "nothing was written for one.png"),
-        (["one.png", "two.png"], "1 of 2 pictures were written"),
-    ],
+    [(["one.png"], "nothing was written for one.png"), (["one.png", "two.png"], "1 of 2 pictures were written")],
 )
 def test_ctrl_c_leaves_nothing_half_written(mend, tmp_path, colour, monkeypatch, names, words):
     for name in names:

@@ -5,6 +5,7 @@ import pytest
 import scipy.ndimage
 import tifffile
 from PIL import Image
+from tests.cli.conftest import refused
 
 import pointillist as pt
 from pointillist.data import load_filters, photographs
@@ -50,13 +51,6 @@ def _marked(grey, missing, key=(255, 0, 255)):
 
 def _error(picture, reference):
     return np.sqrt(np.mean((picture.astype(float) - reference.astype(float)) ** 2))
-
-
-def _refused(answer, *words):
-    assert answer.code == 2
-    assert answer.err.startswith("error: ")
-    assert len(answer.err.splitlines()) == 1, answer.err
-    assert not [word for word in words if word not in answer.err], answer.err
 
 
 @pytest.mark.parametrize("key", [(255, 0, 255), (0, 255, 0), (255, 0, 0)])
@@ -121,7 +115,7 @@ def test_folders_keep_names_types_and_order(cli, tmp_path, grey, missing, filter
     _save(folder / "one.png", _marked(grey, missing))
     tifffile.imwrite(folder / "two.tif", _marked(grey, missing).astype(np.uint16) * 257, photometric="rgb")
     (folder / "broken.png").write_bytes(b"no picture")
-    _refused(cli("inpaint", folder, "-o", tmp_path / "out", *filters, *FAST, "-q"), "broken.png")
+    refused(cli("inpaint", folder, "-o", tmp_path / "out", *filters, *FAST, "-q"), "broken.png")
     answer = cli("inpaint", folder, "-o", tmp_path / "out", *filters, *FAST, "--on-error", "skip")
     assert answer.code == 0, answer.err
     assert "skipped" in answer.err
@@ -201,11 +195,11 @@ def test_what_is_not_kept_is_said(cli, tmp_path, colour, filters):
 
 
 def test_inpaint_says_what_to_give_when_nothing_is_marked(cli, tmp_path, grey, colour):
-    _refused(cli("inpaint", _save(tmp_path / "a.png", grey)), "a.png", "--mask", "--key", "transparent")
-    _refused(cli("inpaint", _save(tmp_path / "b.jpg", colour)), "b.jpg", "--mask")
+    refused(cli("inpaint", _save(tmp_path / "a.png", grey)), "a.png", "--mask", "--key", "transparent")
+    refused(cli("inpaint", _save(tmp_path / "b.jpg", colour)), "b.jpg", "--mask")
     two = colour.copy()
     two[:5], two[-5:] = (255, 0, 0), (0, 255, 0)
-    _refused(cli("inpaint", _save(tmp_path / "c.png", two)), "c.png", "#00ff00", "#ff0000", "--key")
+    refused(cli("inpaint", _save(tmp_path / "c.png", two)), "c.png", "#00ff00", "#ff0000", "--key")
 
 
 def test_fringes_are_taken_unless_they_shall_stay(cli, filters, grey, tmp_path):
@@ -221,8 +215,8 @@ def test_fringes_are_taken_unless_they_shall_stay(cli, filters, grey, tmp_path):
         assert set(np.unique(saved)) == {0, 255}
         assert np.all(saved[missing] == 255)
         assert bool(np.all(saved[10:40, 24] == 255)) is near
-    _refused(cli("inpaint", photo, *FAST, "--grow", "100", "--overwrite"), "no pixel is left to fill in from")
-    _refused(cli("inpaint", photo, *FAST, "--overwrite", "--save-mask", photo), "photo.png")
+    refused(cli("inpaint", photo, *FAST, "--grow", "100", "--overwrite"), "no pixel is left to fill in from")
+    refused(cli("inpaint", photo, *FAST, "--overwrite", "--save-mask", photo), "photo.png")
 
 
 def test_dust_is_found_and_mended(cli, tmp_path):

@@ -9,15 +9,7 @@ import pytest
 
 from pointillist.cuda import plan as planning
 from pointillist.cuda.engine import at_once, bfloat16, filter_blocks, fragments, lane_taps, pack, paired, slots
-from pointillist.cuda.plan import (
-    as_volume,
-    colours,
-    lane_order,
-    make_plan,
-    signal_groups,
-    tap_offsets,
-    turns,
-)
+from pointillist.cuda.plan import as_volume, colours, lane_order, make_plan, signal_groups, tap_offsets, turns
 from pointillist.cuda.sums import cosines, waves
 
 SHAPES = [

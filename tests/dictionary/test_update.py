@@ -9,7 +9,6 @@ from pointillist.codes import SparseCodes
 from pointillist.dictionary.constraints import FilterConstraints, factorise, likeness
 from pointillist.dictionary.statistics import CodedBatch, make_statistics
 from pointillist.dictionary.update import (
-    FilterUpdate,
     draw_patches,
     duplicate_filters,
     filters_in_turn,
@@ -202,21 +201,6 @@ def test_the_scale_of_the_sums_does_not_matter(kind, rank, weight, reference):
     expected = sums.sweep(filters, constraints)
     sums.load({name: weight * array for name, array in sums.arrays().items()})
     np.testing.assert_allclose(sums.sweep(filters, constraints), expected, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ({"init": "zeros"}, 'init must be "random", "patches" or an array'),
-        ({"statistics": "sparse"}, 'statistics must be "toeplitz" or "dense"'),
-        ({"n_sweeps": 0}, "n_sweeps must be None or a positive integer"),
-        ({"forgetting": 0.5}, "forgetting must be None or a number, at least 1"),
-        ({"zero_mean": True, "nonnegative": True}, "exclude each other"),
-    ],
-)
-def test_bad_settings_are_named(setting, message):
-    with pytest.raises(ValueError, match=message):
-        FilterUpdate(**setting)
 
 
 def test_filters_take_turns_where_little_is_new():

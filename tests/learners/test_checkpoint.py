@@ -57,6 +57,7 @@ def assert_same(model, other):
     np.testing.assert_array_equal(model.filters_, other.filters_)
     np.testing.assert_array_equal(model.usage_, other.usage_)
     assert (model.n_iter_, model.n_seen_, model.seed_) == (other.n_iter_, other.n_seen_, other.seed_)
+    np.testing.assert_array_equal(getattr(model, "outliers_", []), getattr(other, "outliers_", []))
     strip = [[{**info, "seconds": 0} for info in one.history_] for one in (model, other)]
     assert strip[0] == strip[1]
 
@@ -82,6 +83,9 @@ def test_a_resumed_run_is_the_uninterrupted_one(signals, path, step, every):
         {"penalty": 3.0},  # leaves filters unused: they are replaced on the way
         {"n_jobs": 2},
         {"solver": OwnSolver(max_iter=3)},
+        {"robust": pt.Robust()},
+        {"robust": pt.Robust(fraction=0.1, window=20)},
+        {"robust": pt.Robust(warm_up=4)},
     ],
 )
 def test_settings_of_every_kind_resume(signals, path, settings):
@@ -209,19 +213,20 @@ def test_other_settings_are_refused_by_name(signals, unfinished, settings, words
         fit(signals, {**SMALL, **settings}, checkpoint=unfinished, resume=True, **run)
 
 
-def test_other_values_in_the_settings_are_refused(signals, path):
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"update": pt.FilterUpdate(init=np.ones((4, 5)))}, "run: update__init holds other values. Resume"),
+        ({"update": pt.FilterUpdate(init=np.eye(4, 5), n_sweeps=2)}, "run: update__n_sweeps is 2, was None. Resume"),
+        ({"penalty": np.full(4, 0.4)}, "penalty holds other values"),
+    ],
+)
+def test_other_values_in_the_settings_are_refused(signals, path, change, words):
     settings = {**SMALL, "penalty": np.full(4, 0.3), "update": pt.FilterUpdate(init=np.eye(4, 5))}
-    checkpoint = pt.Checkpoints(path, every=2)
     with pytest.raises(Killed):
-        fit(signals, settings, checkpoint=checkpoint, callbacks=[kill_at(5)])
-    for update, words in (
-        (pt.FilterUpdate(init=np.ones((4, 5))), "run: update__init holds other values. Resume"),
-        (pt.FilterUpdate(init=np.eye(4, 5), n_sweeps=2), "run: update__n_sweeps is 2, was None. Resume"),
-    ):
-        with pytest.raises(CheckpointError, match=words):
-            fit(signals, {**settings, "update": update}, checkpoint=checkpoint, resume=True)
-    with pytest.raises(CheckpointError, match="penalty holds other values"):
-        fit(signals, {**settings, "penalty": np.full(4, 0.4)}, checkpoint=checkpoint, resume=True)
+        fit(signals, settings, checkpoint=pt.Checkpoints(path, every=2), callbacks=[kill_at(5)])
+    with pytest.raises(CheckpointError, match=words):
+        fit(signals, {**settings, **change}, checkpoint=pt.Checkpoints(path, every=2), resume=True)
 
 
 def test_other_data_are_refused(signals, unfinished):

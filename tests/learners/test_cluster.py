@@ -20,14 +20,7 @@ from pointillist.validation import Batch
 distributed = pytest.importorskip("distributed")
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the workers cannot import test modules
 
-SMALL = {
-    "n_filters": 4,
-    "filter_size": 5,
-    "penalty": 0.3,
-    "random_state": 0,
-    "n_jobs": 1,
-    "batch_size": 3,
-}
+SMALL = {"n_filters": 4, "filter_size": 5, "penalty": 0.3, "random_state": 0, "n_jobs": 1, "batch_size": 3}
 
 
 def fit(given, cluster=None, n_epochs=2, **settings):

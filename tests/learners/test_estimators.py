@@ -2,7 +2,6 @@
 
 import dataclasses
 import pickle
-import pydoc
 from itertools import pairwise
 
 import numpy as np
@@ -152,15 +151,6 @@ def test_score_is_minus_the_mean_objective_a_sample(make, signals):
     assert model.score(signals) > model.score(3 * signals)
 
 
-def test_lists_of_different_sizes(make, signals):
-    mixed = [signals[0], signals[1][:, :9], signals[2][:8], signals[3]]
-    model = make(**SMALL).fit(mixed)
-    codes = model.transform(mixed)
-    assert codes.grids == [(14, 15), (14, 9), (8, 15), (14, 15)]
-    assert [made.shape for made in model.inverse_transform(codes)] == [x.shape for x in mixed]
-    model.score(mixed)
-
-
 @pytest.mark.parametrize("statistics", ["toeplitz", "dense"])
 def test_channels(make, signals, statistics):
     colours = np.stack([signals, signals[:, ::-1]], axis=1)
@@ -269,10 +259,7 @@ def test_unused_filters_are_replaced(make, signals):
 
 X = np.random.default_rng(6).standard_normal((3, 9, 10))
 HOLE, FLAT = X.copy(), X.copy()
-HOLE[2] = np.nan
-ENDLESS = X.copy()
-ENDLESS[2, 0, 0] = np.inf
-FLAT[1] = 3.0
+HOLE[2], FLAT[1] = np.nan, 3.0
 
 
 @pytest.mark.parametrize(
@@ -280,46 +267,16 @@ FLAT[1] = 3.0
     [
         (FLAT, {}, r"X\[1\] is constant"),
         (HOLE, {}, r"X\[2\] is NaN everywhere"),
-        (ENDLESS, {}, r"X\[2\] holds NaN or infinite"),
-        ([], {}, "X is empty"),
-        (np.empty((0, 9, 10)), {}, "X is empty"),
         (X[0, 0], {}, "X.*(axes|dimension)"),
         ([X[0], X[1, 0]], {}, r"X\[1\] must have 2 axes"),
         (X, {"filter_size": 11}, "filter_size.*larger than the signal"),
         (X, {"filter_size": (3, 3, 3)}, "X must have 4 axes"),
-        (X, {"filter_size": 0}, "filter_size"),
-        (X, {"filter_size": 2.5}, "filter_size"),
-        (X, {"n_filters": 0}, "n_filters"),
-        (X, {"n_filters": 2.5}, "n_filters"),
-        (X, {"penalty": 0}, "penalty"),
-        (X, {"penalty": None}, "penalty"),
-        (X, {"penalty": float("inf")}, "penalty"),
-        (X, {"sampling": 0}, "sampling"),
-        (X, {"sampling": 2}, "sampling"),
-        (X, {"boundary": "mirror"}, "boundary"),
-        (X, {"solver": "simplex"}, "solver must be one of"),
         (X, {"update": pt.FilterUpdate(init=np.ones((5, 3, 3)))}, "init has shape"),
-        (X, {"n_jobs": 0}, "n_jobs"),
-        (X, {"random_state": -3}, "random_state"),
     ],
 )
 def test_bad_input_is_named(make, data, change, message):
     with pytest.raises(ValueError, match=message):
         make(**{**SMALL, **change}).fit(data)
-
-
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        (np.ones((2, 9, 10)), "weights must hold one array for each of the 3"),
-        (np.ones((3, 9, 9)), r"weights\[0\] has shape"),
-        (-np.ones((9, 10)), r"weights\[0\] must be finite and not negative"),
-        (np.zeros((9, 10)), r"weights\[0\] is zero everywhere"),
-    ],
-)
-def test_bad_weights_are_named(make, weights, message):
-    with pytest.raises(ValueError, match=message):
-        make(**SMALL).fit(X, weights=weights)
 
 
 def test_other_channels_than_learned_are_refused(make):
@@ -452,16 +409,6 @@ def test_signals_are_read_once_for_each_pass_and_once_for_patches(series, n_epoc
     assert source.reads == [most] * len(series)
 
 
-def test_useless_signals_of_a_source_are_skipped_too(series):
-    mixed = [np.ones(80), series[1], series[2][:3], series[3], series[4]]
-    settings = {**STREAM, "update": pt.FilterUpdate(init="patches"), "batch_size": 2}
-    model = pt.OnlineCSC(**settings).fit(ArraySource(mixed), on_error="skip")
-    assert model.n_seen_ == 3
-    assert [why.split(" is ")[0] for why in sorted(model.skipped_)] == ["X[0]", "X[2]"]
-    with pytest.raises(ValueError, match="no signal that can be used"):
-        pt.OnlineCSC(**settings).fit(ArraySource([np.ones(80)]), on_error="skip")
-
-
 def test_signals_from_an_iterator(series):
     model = pt.OnlineCSC(batch_size=3, **STREAM).fit(signal for signal in series)
     plain = pt.OnlineCSC(batch_size=3, **STREAM).fit(series, shuffle=False)
@@ -483,12 +430,9 @@ def test_validation_is_done_when_due(series):
     [
         (pt.OnlineCSC, {"batch_size": 0}, {}, "batch_size must be a positive integer"),
         (pt.OnlineCSC, {"n_epochs": 0}, {}, "n_epochs must be None or a positive integer"),
-        (pt.OnlineCSC, {}, {"on_error": "stop"}, 'on_error must be one of "raise", "skip"'),
         (pt.OnlineCSC, {}, {"validation_every": 2}, "validation_every needs validation"),
-        (pt.OnlineCSC, {}, {"resume": True}, "resume needs checkpoint"),
         (pt.OnlineCSC, {}, {"resume": True, "warm_start": True, "checkpoint": pt.Checkpoints("m")}, "begins a new run"),
         (pt.BatchCSC, {"max_iter": 0}, {}, "max_iter must be a positive integer"),
-        (pt.BatchCSC, {"update": pt.FilterUpdate(forgetting=1.0)}, {}, "forgetting, which is for OnlineCSC"),
     ],
 )
 def test_settings_of_one_learner_are_named(series, learner, setting, how, message):
@@ -668,13 +612,6 @@ def test_grid_search_over_fields_and_passes(learner):
 def test_an_argument_in_another_place_is_told_its_own(call, message):
     with pytest.raises(TypeError, match=message):
         call()
-
-
-def test_help_is_read_in_a_few_screens(learner):
-    text = pydoc.plain(pydoc.render_doc(learner))
-    assert len(text.splitlines()) < 200
-    names = ["fit(", "transform(", "encode(", "score(", "set_params(", "get_feature_names_out(", "patterns_"]
-    assert [name for name in [*names, "n_jobs : "] if name not in text] == []
 
 
 def _learner(name, **settings):

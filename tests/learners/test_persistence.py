@@ -7,7 +7,7 @@ import pytest
 
 from pointillist import BatchCSC, Draws, FilterUpdate, OnlineCSC, Ridge, load, save
 from pointillist.errors import ModelFileError
-from pointillist.learners.checkpoints import pack, unpack_parameters
+from pointillist.learners.checkpoints import unpack_parameters
 from pointillist.solvers import CoordinateDescent, SampledADMM
 from pointillist.storage import load_model, save_model
 
@@ -186,14 +186,6 @@ def test_files_that_hold_no_learner_are_refused(path):
     save_model(path, filters, {"class": "OnlineCSC", "parameters": {"n_filtres": 3}})
     with pytest.raises(ModelFileError, match="damaged model file"):
         load(path)
-
-
-def test_statistics_are_packed_by_choice(signals):
-    model = OnlineCSC(3, 5, 0.5, random_state=0, n_jobs=1).partial_fit(signals[:2])
-    without, everything = (set(pack(model, statistics=wanted)[1]) for wanted in (False, True))
-    assert without == {"filters", "usage", "penalty", "history"}
-    assert everything - without
-    assert all(name.startswith("statistics.") for name in everything - without)
 
 
 def test_a_setting_of_coordinate_descent_that_is_gone_is_passed_over():

@@ -8,23 +8,6 @@ from pointillist.learners import step
 
 SMALL = {"n_filters": 4, "filter_size": 6, "penalty": 0.3, "random_state": 0, "n_jobs": 1}
 ROBUST = pt.Robust(alpha=6.0)
-SETTINGS = {
-    "default": pt.Robust(),
-    "fraction": pt.Robust(fraction=0.1, window=20),
-    "warm-up": pt.Robust(warm_up=4),
-}
-
-
-class Killed(BaseException):
-    """Ends a run at once."""
-
-
-def kill_at(step):
-    def callback(info):
-        if info["iteration"] == step:
-            raise Killed
-
-    return callback
 
 
 @pytest.fixture
@@ -161,31 +144,6 @@ def test_missing_samples_are_not_judged(signals):
     given[5, 40:90] = np.nan
     model = pt.BatchCSC(**SMALL, max_iter=2, robust=ROBUST).fit(given)
     assert not set(model.outliers_["signal"]) & {3, 5}
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-@pytest.mark.parametrize("killed", [3, 8])
-def test_a_resumed_run_is_the_uninterrupted_one(signals, tmp_path, name, killed):
-    def fit(**run):
-        model = pt.OnlineCSC(**SMALL, batch_size=2, n_epochs=2, robust=SETTINGS[name])
-        return model.fit(signals, **run)
-
-    checkpoint = pt.Checkpoints(tmp_path / "filters.safetensors", every=2)
-    with pytest.raises(Killed):
-        fit(checkpoint=checkpoint, callbacks=[kill_at(killed)])
-    resumed, whole = fit(checkpoint=checkpoint, resume=True), fit()
-    np.testing.assert_array_equal(resumed.filters_, whole.filters_)
-    np.testing.assert_array_equal(resumed.outliers_, whole.outliers_)
-    assert [info["outliers"] for info in resumed.history_] == [info["outliers"] for info in whole.history_]
-
-
-def test_a_run_is_not_resumed_with_another_limit(signals, tmp_path):
-    checkpoint = pt.Checkpoints(tmp_path / "filters.safetensors", every=1)
-    with pytest.raises(Killed):
-        pt.OnlineCSC(**SMALL, robust=ROBUST).fit(signals, checkpoint=checkpoint, callbacks=[kill_at(3)])
-    other = pt.OnlineCSC(**SMALL, robust=pt.Robust(alpha=2.0))
-    with pytest.raises(pt.CheckpointError, match=r"robust__alpha is 2\.0, was 6\.0"):
-        other.fit(signals, checkpoint=checkpoint, resume=True)
 
 
 @pytest.mark.parametrize("learner", [pt.BatchCSC, pt.OnlineCSC])

@@ -1,5 +1,7 @@
 """The bad-input matrix of the library: every task meets every kind of bad picture and option with one clear line."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -17,28 +19,16 @@ def _inpaint(image, **options):
     return inpaint(image, mask, **{"filters": FILTERS, "penalty": 0.05, **options})
 
 
-def _denoise(image, **options):
-    return denoise(image, **{"filters": FILTERS, "penalty": 0.05, **options})
-
-
-def _deblur(image, **options):
-    return deblur(image, np.ones((3, 3)), **{"filters": FILTERS, "penalty": 0.05, **options})
-
-
-def _super_resolve(image, **options):
-    return super_resolve(image, 2, **{"filters": FILTERS, "penalty": 0.05, **options})
-
-
-def _demosaic(image, **options):
-    return demosaic(image, **{"filters": COLOURED, "penalty": 0.05, **options})
+def _task(function, *given, filters=FILTERS):
+    return lambda image, **options: function(image, *given, **{"filters": filters, "penalty": 0.05, **options})
 
 
 TASKS = {
     "inpaint": _inpaint,
-    "denoise": _denoise,
-    "deblur": _deblur,
-    "super_resolve": _super_resolve,
-    "demosaic": _demosaic,
+    "denoise": _task(denoise),
+    "deblur": _task(deblur, np.ones((3, 3))),
+    "super_resolve": _task(super_resolve, 2),
+    "demosaic": _task(demosaic, filters=COLOURED),
 }
 PICTURES = {name: task for name, task in TASKS.items() if name != "demosaic"}
 
@@ -188,60 +178,30 @@ def test_one_channel_missing_altogether():
     _refused(lambda: inpaint(np.dstack([RAMP] * 3), mask, FILTERS, 0.05), "mask", "channel")
 
 
-@pytest.mark.parametrize(
-    "psf",
-    [np.ones((21, 3)), np.ones((3, 25)), np.ones((0, 3)), np.ones(3), np.zeros((3, 3)), np.full((3, 3), np.nan), "x"],
-    ids=["high", "wide", "empty", "line", "zero", "nan", "text"],
-)
-def test_blurs(psf):
-    _refused(lambda: deblur(RAMP, psf, FILTERS, 0.05), "psf")
+NAN, INF = float("nan"), float("inf")
+SQUARE = np.ones((3, 3))
+PSFS = [np.ones((21, 3)), np.ones((3, 25)), np.ones((0, 3)), np.ones(3), np.zeros((3, 3)), np.full((3, 3), NAN), "x"]
+KERNELS = ["sinc", np.ones(3), np.zeros((2, 2)), SQUARE, np.full((2, 2), NAN)]
+CALLS = [
+    *(("psf", deblur, RAMP, psf) for psf in PSFS),
+    *(("sigma negative", denoise, RAMP, sigma) for sigma in (-1.0, NAN, INF)),
+    *(("sigma negative", partial(deblur, sigma=sigma), RAMP, SQUARE) for sigma in (-1.0, NAN, INF)),
+    ("noise", partial(denoise, noise="brown"), RAMP),
+    *(("gain", partial(denoise, noise="poisson", gain=gain), RAMP) for gain in (0.0, NAN)),
+    ("nothing but outliers", partial(denoise, noise="salt_pepper"), np.zeros((20, 24))),
+    ("negative", partial(denoise, noise="poisson"), RAMP - 0.5),
+    *(("texture between 0 and 1", partial(inpaint, texture=texture), RAMP, HOLES) for texture in (1.5, NAN)),
+    *(("factor", super_resolve, RAMP, factor) for factor in (0, -2, 1.5, True, "2", None)),
+    *(("kernel", partial(super_resolve, kernel=kernel), RAMP) for kernel in KERNELS),
+    *(("pattern", partial(demosaic, filters=COLOURED), RAMP, pattern) for pattern in ("RGB", "", None, 7)),
+]
+"""Words of the message, a call and the arguments that it is given by position."""
 
 
-@pytest.mark.parametrize("sigma", [-1.0, float("nan"), float("inf")])
-def test_levels_of_noise(sigma):
-    _refused(lambda: denoise(RAMP, sigma, FILTERS), "sigma", "negative")
-    _refused(lambda: deblur(RAMP, np.ones((3, 3)), FILTERS, sigma=sigma), "sigma", "negative")
-
-
-@pytest.mark.parametrize(
-    ("options", "word"),
-    [
-        ({"noise": "brown"}, "noise"),
-        ({"noise": "poisson", "gain": 0.0}, "gain"),
-        ({"noise": "poisson", "gain": np.nan}, "gain"),
-    ],
-    ids=str,
-)
-def test_kinds_of_noise(options, word):
-    _refused(lambda: denoise(RAMP, filters=FILTERS, **options), word)
-
-
-@pytest.mark.parametrize("texture", [1.5, float("nan")])
-def test_shares_of_texture(texture):
-    _refused(lambda: inpaint(RAMP, HOLES, FILTERS, texture=texture), "texture", "between 0 and 1")
-
-
-def test_nothing_but_outliers():
-    _refused(lambda: denoise(np.zeros((20, 24)), filters=FILTERS, noise="salt_pepper"), "nothing but outliers")
-
-
-def test_counts_are_not_negative():
-    _refused(lambda: denoise(RAMP - 0.5, filters=FILTERS, noise="poisson"), "negative")
-
-
-@pytest.mark.parametrize("factor", [0, -2, 1.5, True, "2", None])
-def test_factors(factor):
-    _refused(lambda: super_resolve(RAMP, factor, FILTERS), "factor")
-
-
-@pytest.mark.parametrize("kernel", ["sinc", np.ones(3), np.zeros((2, 2)), np.ones((3, 3)), np.full((2, 2), np.nan)])
-def test_kernels_of_decimation(kernel):
-    _refused(lambda: super_resolve(RAMP, 2, FILTERS, kernel=kernel), "kernel")
-
-
-@pytest.mark.parametrize("pattern", ["RGB", "", None, 7])
-def test_patterns(pattern):
-    _refused(lambda: demosaic(RAMP, pattern, COLOURED), "pattern")
+@pytest.mark.parametrize(("words", "call", "given"), [(words, call, given) for words, call, *given in CALLS])
+def test_values_out_of_range(words, call, given):
+    more = {} if "filters" in getattr(call, "keywords", {}) else {"filters": FILTERS}
+    _refused(lambda: call(*given, **more), *words.split())
 
 
 def test_a_mosaic_wants_colour_filters_and_one_plane():

@@ -51,36 +51,21 @@ class Walk:
 
 
 SHARED = {
-    "debias": True,
-    "tol": 1e-5,
-    "n_jobs": 1,
-    "device": "nowhere",
-    "return_details": False,
-    "channel_axis": 0,
-    "data_range": 4.0,
-    "progress": None,
-}
+    "debias": True, "tol": 1e-5, "n_jobs": 1, "device": "nowhere", "return_details": False, "channel_axis": 0,
+    "data_range": 4.0, "progress": None,
+}  # fmt: skip
 ONLY_PROMPT = {"n_jobs", "progress"}  # these change when the answer comes, not the answer
+DETAILED = {"filters": FILTERS, "return_details": True}
+SPECKLE = {"image": SPECKLED, "penalty": 0.01, **DETAILED}
+CODED = {"image": COLOUR, "mask": MASK, "penalty": 0.01, **DETAILED}
 
 TABLE = {
     "inpaint": Walk(
         "method",
+        {"auto": CODED, "neighbours": {"image": COLOUR, "mask": MASK, "return_details": True}, "codes": CODED},
         {
-            "auto": {"image": COLOUR, "mask": MASK, "filters": FILTERS, "penalty": 0.01, "return_details": True},
-            "neighbours": {"image": COLOUR, "mask": MASK, "return_details": True},
-            "codes": {"image": COLOUR, "mask": MASK, "filters": FILTERS, "penalty": 0.01, "return_details": True},
-        },
-        {
-            **SHARED,
-            "image": COLOUR[::-1],
-            "mask": OTHER_MASK,
-            "filters": OTHERS,
-            "penalty": "30%",
-            "texture": 1.0,
-            "keep_seen": False,
-            "deviations": True,
-            "boundary": "full",
-            "data_range": float(COLOUR[~MASK].max()),
+            **SHARED, "image": COLOUR[::-1], "mask": OTHER_MASK, "filters": OTHERS, "penalty": "30%", "texture": 1.0,
+            "keep_seen": False, "deviations": True, "boundary": "full", "data_range": float(COLOUR[~MASK].max()),
         },
         {
             "auto": {"keep_seen"},
@@ -90,52 +75,30 @@ TABLE = {
     ),
     "denoise": Walk(
         "noise",
+        {name: SPECKLE for name in ("gaussian", "salt_pepper", "outliers", "poisson")},
         {
-            noise: {"image": SPECKLED, "filters": FILTERS, "penalty": 0.01, "return_details": True}
-            for noise in ("gaussian", "salt_pepper", "outliers", "poisson")
+            **SHARED, "image": SPECKLED[::-1], "sigma": 30.0, "filters": OTHERS, "penalty": 0.3, "gain": 3.0,
+            "boundary": "full", "data_range": 4000.0,
         },
         {
-            **SHARED,
-            "image": SPECKLED[::-1],
-            "sigma": 30.0,
-            "filters": OTHERS,
-            "penalty": 0.3,
-            "gain": 3.0,
-            "boundary": "full",
-            "data_range": 4000.0,
-        },
-        {
-            "gaussian": {"gain"},
-            "salt_pepper": {"sigma", "gain"},
-            "outliers": {"sigma", "gain"},
+            "gaussian": {"gain"}, "salt_pepper": {"sigma", "gain"}, "outliers": {"sigma", "gain"},
             "poisson": {"sigma", "data_range"},
         },
     ),
     "deblur": Walk(
         None,
-        {None: {"image": COLOUR, "psf": pt.gaussian_kernel(0.5), "filters": FILTERS, "return_details": True}},
+        {None: {"image": COLOUR, "psf": pt.gaussian_kernel(0.5), **DETAILED}},
         {
-            **SHARED,
-            "image": COLOUR[::-1],
-            "psf": np.ones((3, 3)),
-            "filters": OTHERS,
-            "penalty": 0.1,
-            "sigma": 0.2,
-            "force": True,
-            "boundary": "same",
+            **SHARED, "image": COLOUR[::-1], "psf": np.ones((3, 3)), "filters": OTHERS, "penalty": 0.1, "sigma": 0.2,
+            "force": True, "boundary": "same",
         },
         beside={"force": {"psf": pt.gaussian_kernel(3.0), "sigma": 0.002}, "debias": {"sigma": 0.002}},
     ),
     "super_resolve": Walk(
         None,
-        {None: {"image": COLOUR, "filters": FILTERS, "return_details": True}},
+        {None: {"image": COLOUR, **DETAILED}},
         {
-            **SHARED,
-            "image": COLOUR[::-1],
-            "factor": 3,
-            "filters": OTHERS,
-            "penalty": 0.1,
-            "kernel": "bicubic",
+            **SHARED, "image": COLOUR[::-1], "factor": 3, "filters": OTHERS, "penalty": 0.1, "kernel": "bicubic",
             "boundary": "same",
         },
     ),
@@ -143,13 +106,8 @@ TABLE = {
         None,
         {None: {"mosaic": COLOUR[..., 1], "filters": COLOURED, "return_details": True}},
         {
-            **{name: value for name, value in SHARED.items() if name != "channel_axis"},
-            "mosaic": COLOUR[..., 2],
-            "pattern": "GBRG",
-            "filters": OTHERS_COLOURED,
-            "penalty": 0.1,
-            "keep_seen": False,
-            "boundary": "full",
+            **{name: value for name, value in SHARED.items() if name != "channel_axis"}, "mosaic": COLOUR[..., 2],
+            "pattern": "GBRG", "filters": OTHERS_COLOURED, "penalty": 0.1, "keep_seen": False, "boundary": "full",
         },
     ),
     "estimate_blur": Walk(
@@ -164,12 +122,7 @@ TABLE = {
         "kind",
         {"dust": {"image": DUSTY}, "scratches": {"image": SCRATCHED}, "text": {"image": WRITTEN}},
         {
-            "image": DUSTY[:, ::-1],
-            "polarity": "dark",
-            "sensitivity": 1.0,
-            "grow": 3,
-            "data_range": 9.0,
-            "n_jobs": 1,
+            "image": DUSTY[:, ::-1], "polarity": "dark", "sensitivity": 1.0, "grow": 3, "data_range": 9.0, "n_jobs": 1,
             "progress": None,
         },
     ),
@@ -178,7 +131,7 @@ TABLE = {
         {None: {"image": MARKED, "colour": "magenta"}},
         {"image": MARKED[:, ::-1], "colour": "lime", "tolerance": 0.5, "fringe": False, "grow": 2},
     ),
-}
+}  # fmt: skip
 PAIRS = [
     (name, mode, argument)
     for name, walk in TABLE.items()

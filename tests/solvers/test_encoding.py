@@ -214,37 +214,15 @@ def test_nan_marks_what_was_not_seen():
 
 
 IMAGE = np.random.default_rng(10).standard_normal((2, 9, 10))
-ENDLESS = IMAGE.copy()
-ENDLESS[1, 2, 3] = np.inf
 CODES = pt.SparseCodes.from_dense(np.zeros((2, 4, 9, 10)))
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"signals": ENDLESS}, r"signals\[1\] holds NaN or infinite samples that count; give weights"),
-        ({"signals": []}, "signals is empty"),
-        ({"signals": IMAGE[0]}, "signals must have 3 axes"),
         ({"signals": IMAGE[None]}, "signals must have 3 axes"),
-        ({"signals": [IMAGE[0, 0]]}, r"signals\[0\] must have 2 axes"),
         ({"signals": IMAGE[:, :2]}, "filter.*larger than the signal"),
-        ({"filters": np.ones((4,))}, "filters must be"),
-        ({"filters": np.full((4, 3, 3), np.nan)}, "filters must be finite"),
-        ({"penalty": 0}, "penalty must be finite and positive"),
-        ({"penalty": -1.0}, "penalty must be finite and positive"),
         ({"penalty": np.ones(3)}, "penalty of shape"),
-        ({"sampling": 0}, "sampling must lie in"),
-        ({"sampling": 1.1}, "sampling must lie in"),
-        ({"weights": np.ones((3, 9, 10))}, "weights must hold one array for each of the 2 signals"),
-        ({"weights": [np.ones((9, 9))] * 2}, r"weights\[0\] has shape"),
-        ({"weights": -np.ones((9, 10))}, r"weights\[0\] must be finite and not negative"),
-        ({"weights": np.zeros((9, 10))}, r"weights\[0\] is zero everywhere"),
-        ({"solver": "simplex"}, "solver must be one of"),
-        ({"solver": 3}, "solver must be one of"),
-        ({"boundary": "mirror"}, "boundary must be one of"),
-        ({"n_jobs": 0}, "n_jobs must be"),
-        ({"random_state": -1}, "random_state"),
-        ({"tol": -1}, "tol"),
         ({"tol": 0.1, "solver": CoordinateDescent()}, r"leave tol out, or write solver=CoordinateDescent\(tol=0.1\)"),
         ({"start": CODES, "solver": "admm"}, "start would have no effect: SampledADMM begins at zero"),
         ({"start": CODES, "solver": FrequencyADMM(), "boundary": "circular"}, "start would have no effect"),
@@ -260,6 +238,24 @@ def test_bad_arguments_are_named(filters, change, message):
     arguments = {"signals": IMAGE, "filters": filters, "penalty": 0.5, **change}
     with pytest.raises(ValueError, match=message):
         pt.encode(**arguments)
+
+
+OUT_OF_RANGE = {
+    "penalty": (0, -1.0, np.inf), "sampling": (0, 1.1), "boundary": ("mirror",), "solver": ("simplex", 3),
+    "n_jobs": (0,), "random_state": (-1,), "tol": (-1,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("word", "value"), [(word, one) for word, some in OUT_OF_RANGE.items() for one in some])
+def test_values_out_of_range_are_named(filters, word, value):
+    given = {"penalty": 0.5, word: value}
+    for call in (
+        lambda: pt.encode(IMAGE, filters, **given),
+        lambda: pt.BatchCSC(4, 3, **given).fit(IMAGE),
+        lambda: pt.OnlineCSC(4, 3, **given).fit(IMAGE),
+    ):
+        with pytest.raises(ValueError, match=word):
+            call()
 
 
 def test_decode_refuses_codes_of_other_filters(filters):
@@ -295,9 +291,6 @@ def test_a_path_of_ones_own_with_weights():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"n": 0}, "n must"),
-        ({"smallest": 1.5}, "smallest"),
-        ({"penalties": [-1.0]}, "penalties"),
         ({"penalties": [1.0], "n": 4}, "leave out penalties"),
         ({"penalties": [1.0], "smallest": 0.1}, "leave out penalties"),
         ({"signals": np.zeros((1, 20))}, "zero"),
@@ -318,7 +311,8 @@ def test_each_penalty_starts_from_the_codes_of_the_one_before():
 
 
 def test_solvers_that_begin_at_zero_and_objects_with_a_tolerance_have_paths_too():
-    signals, filters = RNG.standard_normal((1, 60)), RNG.standard_normal((3, 5))
+    rng = np.random.default_rng(0)
+    signals, filters = rng.standard_normal((1, 60)), rng.standard_normal((3, 5))
     paths = [
         penalty_path(signals, filters, n=3, **how)
         for how in ({"tol": 1e-6}, {"solver": pt.solvers.SampledADMM(tol=1e-4, max_iter=3000)})

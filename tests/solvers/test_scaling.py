@@ -103,10 +103,7 @@ def test_silent_signals_beside_loud_filters_have_no_codes():
         ),
         ({"penalty": 1e-40}, "penalty is so small"),
         (
-            {
-                "filters": FILTERS * np.array([[1e20], [1], [1e-20]]),
-                "solver": pt.solvers.CoordinateDescent(ridge=1.0),
-            },
+            {"filters": FILTERS * np.array([[1e20], [1], [1e-20]]), "solver": pt.solvers.CoordinateDescent(ridge=1.0)},
             "filters differ so much in magnitude that ridge",
         ),
     ],
