@@ -125,7 +125,8 @@ def test_strips_without_codes_are_reached_by_those_before_them():
 @pytest.mark.parametrize(
     ("grid", "count", "colours", "least"),
     [
-        ((4000, 30), 64, 2, 1), ((30, 300), 1, 1, 1), ((40, 300), 4, 2, 1), ((5000,), 64, 2, 1), ((45, 45), 1, 1, 1024),
+        ((4000, 30), 64, 2, 1), ((21, 300), 1, 1, 1), ((28, 40), 12, 6, 1), ((30, 300), 6, 3, 1), ((40, 300), 4, 2, 1),
+        ((5000,), 64, 2, 1), ((45, 45), 1, 1, 1024),
     ],
 )  # fmt: skip
 def test_there_are_as_many_strips_as_filters_allow(grid, count, colours, least):

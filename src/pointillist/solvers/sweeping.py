@@ -1,6 +1,6 @@
 """Sweeps over a working set: where its codes lie in a signal, how the signal is cut into strips, and who sweeps.
 
-Signals are cut along their first axis into strips of two colours. Codes of strips of one colour reach no sample in common,
+Signals are cut along their first axis into strips of a few colours. Codes of strips of one colour reach no sample in common,
 so that threads sweep over them side by side; strips are the same for any number of threads, hence the bits are too.
 """
 
@@ -42,6 +42,8 @@ class Tuning:
     """Looks for the end of a last item, some tenth of a millisecond, after which a late helper gets no more work."""
     strip_positions: int = 1024
     """Positions of a strip at least: fewer are swept over in too little time to be shared out."""
+    colours: int = 8
+    """Colours of strips at most, where filters are long beside the signal: threads share sweeps over 51×51 at 150²."""
     runs_in_turns: int = 64
     """Runs of a filter up to which two places are swept over in turns: both must fit into the fastest cache."""
     compared: float = 0.001
@@ -75,8 +77,14 @@ class Field:
         self.row_bases = self.corner + flat_offsets(geometry.grid[:-1], strides[1:-1])
         positions, length = prod(geometry.grid[1:]), geometry.grid[0]
         reach = geometry.filter[0] + (width if len(geometry.grid) == 1 else 0)
-        pairs = min(length // (2 * max(reach, -(-strip_positions // positions))), MOST_ITEMS // 2)
-        count, n_colours = (2 * pairs, 2) if pairs > 1 else (1, 1)
+        # Strips as long as filters need two colours, shorter ones more: between two of a colour lie all others.
+        for n_colours in range(2, TUNING.colours + 1):
+            shortest = max(-(-reach // (n_colours - 1)), -(-strip_positions // positions))
+            count = n_colours * min(length // (n_colours * shortest), MOST_ITEMS // n_colours)
+            if count > n_colours:
+                break
+        else:
+            count = n_colours = 1
         borders = np.arange(count + 1) * length // count
         self.first_positions = borders * positions
         rows = self._rows(borders[:-1], strides)
@@ -111,7 +119,7 @@ class Field:
         """The strips of codes at positions in ascending order."""
         codes = np.searchsorted(positions, self.first_positions)
         own = codes[1:] > codes[:-1]
-        reached = own | np.roll(own, 1)  # strips are at least as long as filters
+        reached = np.any([np.roll(own, further) for further in range(self._strips.n_colours)], axis=0)
         return self._strips._replace(codes=codes, ends=np.where(reached, self._strips.ends, self._strips.begins))
 
     def ghosts(self, positions: NDArray, bases: NDArray) -> tuple[NDArray, NDArray]:
