@@ -50,7 +50,8 @@ _KINDS: dict[str, Any] = {
     **dict.fromkeys((".h5", ".hdf5", ".hdf"), Hdf5Source),
     **dict.fromkeys(STORE_SUFFIXES, ZarrSource),
 }
-"""Sources by the ends of file names: a new format is a source, and a line here. Files of other names are images."""
+"""Stacked sources by the ends of file names: a new format is a subclass of `StackedSource`, and a line here. Tables, whose
+signals have one axis only, are opened in `_open`; files of other names are images."""
 
 
 def open_source(
@@ -174,7 +175,7 @@ def _open(file: str, ndim: int, channel_axis: int | None) -> StoredSource:
             f"{file} is no array: with ndim={ndim} only .npy, {tables}TIFF, zarr and HDF5 files can be read"
         )
     kind = _KINDS[suffix]
-    inside = (path, name) if kind in (Hdf5Source, ZarrSource) else (file,)
+    inside = (path, name) if kind.holds_several else (file,)
     source: StoredSource = kind(*inside, ndim, channel_axis=channel_axis)
     return source
 

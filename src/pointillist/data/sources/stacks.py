@@ -59,7 +59,9 @@ Codecs = list[tuple[str, dict[str, Any]]]
 class StackedSource(StoredSource):
     """Signals along the first axis of one array in a file, opened when it is first needed, in every process anew.
 
-    Subclasses say how to open it; what they open must give shape, dtype and parts by a tuple of slices, as arrays do.
+    Subclasses say how to open it; what they open must give shape, dtype and parts by a tuple of slices, as arrays do. It is
+    kept, for every file of a pattern: a `MappedFile` rather than samples in memory. Types whose range `to_float` does not
+    know, such as int16, are made floats by what is opened.
 
     Parameters
     ----------
@@ -71,8 +73,10 @@ class StackedSource(StoredSource):
     """
 
     windowed = True
+    holds_several: bool = False
+    """Whether ``FILE::NAME`` names one array of several in a file: the name follows the path in `__init__`."""
     inside: str = ""
-    """Name of the array in a file that holds several; set before `__init__` is called."""
+    """That name; set before this class's `__init__` is called."""
 
     def __init__(self, path: str | Path, ndim: int = 2, *, channel_axis: int | None = None) -> None:
         check_arguments(ndim=ndim)
@@ -110,7 +114,7 @@ class StackedSource(StoredSource):
 
     @abstractmethod
     def _open(self) -> Any:
-        """Open the array; errors of any kind mean that the file is damaged."""
+        """Open the array; errors of any kind mean that the file is damaged, and are told after its name."""
 
     def _array(self) -> Any:
         if self._opened is None:
@@ -401,6 +405,8 @@ class Hdf5Source(StackedSource):
     >>> source = pt.sources.Hdf5Source("cells.h5", dataset="images")  # doctest: +SKIP
     """
 
+    holds_several = True
+
     def __init__(self, path: str | Path, dataset: str = "", ndim: int = 2, *, channel_axis: int | None = None) -> None:
         check_arguments(dataset=dataset)
         self.inside = dataset
@@ -512,6 +518,8 @@ class ZarrSource(StackedSource):
     >>> import pointillist as pt
     >>> source = pt.sources.ZarrSource("cells.zarr", array="0/images")  # doctest: +SKIP
     """
+
+    holds_several = True
 
     def __init__(self, path: str | Path, array: str = "", ndim: int = 2, *, channel_axis: int | None = None) -> None:
         check_arguments(array=array)
