@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 import pointillist as pt
 from pointillist.cli.console import Progress, Stopped, count, number, say, show_log, table
 from pointillist.cli.reading import found_files
+from pointillist.cli.restore import WORDS
 from pointillist.data.photofiles import READABLE_SUFFIXES, Metadata, answer_suffix, check_format, photograph_size
 from pointillist.data.photofiles.photograph import WRITTEN
 from pointillist.kernels.compiling import working_time
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-OWN = ("inpainted", "denoised", "deblurred", "enlarged", "coloured", "preview")
+OWN = (*WORDS, "preview")
 """Words at the end of the names of answers; files of such names are left out of folders."""
 _PREVIEW_SIDE = 512
 _PREVIEW_GAP = 8  # white pixels between its halves
@@ -51,10 +52,10 @@ class Job(NamedTuple):
     save_mask: Path | None
 
 
-def mend_files(request: Any, task: Task) -> None:
+def mend_files(request: Any, task: Task, word: str) -> None:
     """Mend every file that a command was given; the first that cannot be mended stops it unless it shall be skipped."""
     show_log(quiet=request.quiet, verbose=request.verbose)
-    jobs, total = _jobs(request, task)
+    jobs, total = _jobs(request, task, word)
     settings = {"penalty": request.penalty, "n_jobs": request.jobs, "device": request.device, "return_details": True}
     if request.filters is not None:
         path = Path(request.filters)
@@ -90,7 +91,7 @@ def _skip(request: Any, error: Exception) -> None:
     log.warning("skipped: %s", error)
 
 
-def _jobs(request: Any, task: Task) -> tuple[list[Job], int]:
+def _jobs(request: Any, task: Task, word: str) -> tuple[list[Job], int]:
     """Match sources, answers, masks and references, and complain before any work is done.
 
     Returns the jobs, of which those of unusable files are left out, and the number of all files.
@@ -117,7 +118,7 @@ def _jobs(request: Any, task: Task) -> tuple[list[Job], int]:
         target = _place(request, "output", end, source, inside, len(sources) * several)
         if target is None:
             crop = "" if request.crop is None else "-crop"
-            target = source.with_name(f"{source.stem}{'' if request.preview else f'{crop}-{task.word}'}{end}")
+            target = source.with_name(f"{source.stem}{'' if request.preview else f'{crop}-{word}'}{end}")
         elif request.preview and target == request.output:
             target = target.with_name(f"{target.stem}{end}")
         compare = _place(request, "compare", ".png", source, inside, len(sources) * several)

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from inspect import Signature, signature
 from pathlib import Path
 from types import SimpleNamespace
@@ -65,8 +65,6 @@ class Task:
 
     Attributes
     ----------
-    word : str
-        The end of the names of its answers.
     mend : callable
         Works on a photograph or a crop of it, with its marks, and settings for the library's function.
     find : callable
@@ -75,7 +73,6 @@ class Task:
         How many times larger an answer is.
     """
 
-    word: str
     mend: Callable[..., Answer]
     find: Callable[[pt.Photograph, Job, int], Marks] | None = None
     factor: int = 1
@@ -186,7 +183,17 @@ def _settings(
     """Options of all commands that stand behind those of each."""
 
 
-def _mends(task: Callable[..., Task]) -> Callable[..., None]:
+WORDS: list[str] = []
+"""The words at the end of the names of answers, one for each command."""
+
+
+def _mends(word: str) -> Callable[[Callable[..., Task]], Callable[..., None]]:
+    """Decorate a task with the word that the names of its answers end in; it becomes a command."""
+    WORDS.append(word)
+    return partial(_command, word)
+
+
+def _command(word: str, task: Callable[..., Task]) -> Callable[..., None]:
     """The command that does to all files the task that is made of its own options, which stand among those of all."""
     before, own, behind = (signature(one, eval_str=True).parameters for one in (_files, task, _settings))
 
@@ -194,7 +201,7 @@ def _mends(task: Callable[..., Task]) -> Callable[..., None]:
         from pointillist.cli.mending import mend_files
 
         made = task(**{name: given[name] for name in own})
-        mend_files(SimpleNamespace(**{"mask": None, "save_mask": None} | given), made)
+        mend_files(SimpleNamespace(**{"mask": None, "save_mask": None} | given), made, word)
 
     update_wrapper(command, task)
     parameters = [one.replace(kind=one.KEYWORD_ONLY) for one in [*before.values(), *own.values(), *behind.values()]]
@@ -203,7 +210,7 @@ def _mends(task: Callable[..., Task]) -> Callable[..., None]:
     return command
 
 
-@_mends
+@_mends("inpainted")
 def inpaint(
     mask: Annotated[
         Path | None,
@@ -311,10 +318,10 @@ def inpaint(
             alpha = np.where(missing, alpha.dtype.type(photograph.peak), alpha)
         return Answer(mended, details, f"{100 * np.mean(missing):.1f} % missing ({how})", before, alpha)
 
-    return Task("inpainted", mend, marked)
+    return Task(mend, marked)
 
 
-@_mends
+@_mends("denoised")
 def denoise(
     noise: Annotated[
         Literal["gaussian", "salt_pepper", "outliers", "poisson"],
@@ -336,10 +343,10 @@ def denoise(
         level = "" if details.sigma is None else f", σ = {number(float(details.sigma))}"
         return Answer(mended, details, f"{noise.replace('_', ' and ')}{level}", photograph.pixels)
 
-    return Task("denoised", mend)
+    return Task(mend)
 
 
-@_mends
+@_mends("deblurred")
 def deblur(
     psf: Annotated[Path | None, Option(help="The blur: what it makes of a single white pixel.", metavar="FILE")] = None,
     gaussian: Annotated[
@@ -391,10 +398,10 @@ def deblur(
             )
         return Answer(mended, details, f"{name} of {sizes(kernel.shape)}", photograph.pixels)
 
-    return Task("deblurred", mend)
+    return Task(mend)
 
 
-@_mends
+@_mends("enlarged")
 def super_resolve(
     factor: Annotated[int, Option(min=2, max=8, metavar="N", help="How many times larger.")] = 2,
 ) -> Task:
@@ -408,10 +415,10 @@ def super_resolve(
         alpha = None if photograph.alpha is None else repeated(photograph.alpha)
         return Answer(mended, details, f"×{factor}", repeated(photograph.pixels), alpha)
 
-    return Task("enlarged", mend, factor=factor)
+    return Task(mend, factor=factor)
 
 
-@_mends
+@_mends("coloured")
 def demosaic(
     pattern: Annotated[
         Literal["RGGB", "BGGR", "GRBG", "GBRG"], Option(help="Colours of the upper left 2×2 pixels, row by row.")
@@ -425,7 +432,7 @@ def demosaic(
         mended, details = pt.demosaic(photograph.pixels, pattern, **settings)
         return Answer(mended, details, pattern, photograph.pixels)
 
-    return Task("coloured", mend)
+    return Task(mend)
 
 
 COMMANDS = (inpaint, denoise, deblur, super_resolve, demosaic)
