@@ -40,7 +40,11 @@ class Tuning:
 TUNING = Tuning()
 
 Work = Callable[[Picture, Settings], Recovered]
-"""A function that recovers the signals, or the planes, of a picture with some settings."""
+"""A function that recovers the signals, or the planes, of a picture with the settings that it is handed.
+
+It is called for each tile of a large picture, in threads, without progress. Whatever all tiles must share it knows already,
+from the subject's `sample`.
+"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
