@@ -300,6 +300,7 @@ def test_penalties_broadcast(shape, expected):
     problem = Problem(filters=np.ones((2, 1, 3, 3)), geometry=Geometry((4, 5), (3, 3)), penalty=price)
     index = np.array([0, 7, 19, 20, 39])
     np.testing.assert_array_equal(problem.penalty_at(index), full.ravel()[index])
+    assert problem.price(index, np.array([-1.0, 2, 0, 3, -4])) == pytest.approx(full.ravel()[index] @ [1, 2, 0, 3, 4])
 
 
 @pytest.mark.parametrize("bad", [0, -1, np.nan, np.inf, [1.0, 0.0], np.ones((3, 2, 2))])

@@ -329,6 +329,10 @@ class Problem:
             return self.penalty[filters, 0]
         return self.penalty[filters, indices % self.geometry.n_positions]
 
+    def price(self, indices: NDArray, values: NDArray) -> float:
+        """Σ λ |z| of codes, given by their flat `indices` and `values`: the objective without its loss and constant."""
+        return inner(self.penalty_at(indices), np.abs(values))
+
 
 def check_penalty(penalty: float | NDArray) -> NDArray:
     """A penalty of any shape as a float64 array, finite and positive everywhere."""
@@ -383,7 +387,7 @@ def certificate(problem: Problem, i: int, signal: NDArray, indices: NDArray, val
     difference = x - problem.exact_operator.synthesise(indices, values)
     residual = difference if weights is None else weights * difference
     loss = 0.5 * inner(residual, difference)
-    objective = loss + inner(problem.penalty_at(indices), np.abs(values))
+    objective = loss + problem.price(indices, values)
     correlations = problem.exact_operator.correlate(residual, problem.sample)
     gap = relative_gap(objective, loss, inner(residual, x), worst_ratio(problem, correlations), constant)
     return Certificate(objective + constant, gap, residual)
@@ -395,7 +399,7 @@ def relative_gap(
     """The duality gap over the objective, for one signal or an array of them.
 
     `loss` is ½ Σ w (x − Dz)², `energy` Σ w x (x − Dz) and `ratio` an upper bound of max_j |D_jᵀ r| / λ_j: r divided by it
-    is dual feasible. `constant` is what both objectives have besides.
+    is dual feasible. `constant` is what both objectives have besides, so that `objective` comes without it.
     """
     # The dual objective s · energy − s² · loss peaks at s = energy / (2 loss); feasibility asks for s ≤ 1 / ratio.
     peak = np.maximum(energy, 0.0) / np.maximum(2 * loss, _TINY)  # without loss there is no energy either

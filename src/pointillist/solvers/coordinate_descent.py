@@ -113,7 +113,7 @@ class CoordinateDescent:
     ridge : float
         Solve with ½ ridge z² added, for `max_iter` rounds: codes that share what they explain with their neighbours. Filters
         learned from such codes are better on new signals; the reported objective and gap stay those of the problem
-        without it, so a tolerance is not to be expected.
+        without it, so a tolerance is not to be expected: it is a habit of learning, no elastic net.
 
     Examples
     --------
@@ -243,7 +243,8 @@ class HostWorkingSet:
 
     `ratio` is the largest |Dᵀr| / λ that the last look found, `rounding` a bound on its rounding so far. `known` are upper
     bounds of the ratios of all positions and the flat padded residual that they hold for, where there are some before the
-    first look.
+    first look. Where nothing `certifies`, gaps are right but plain: dual points stay where they are, no near violators are
+    kept, and no round is for a larger penalty.
 
     Attributes
     ----------
@@ -307,9 +308,7 @@ class HostWorkingSet:
         difference = np.subtract(self.signal, fit, out=fit)
         self.exact = difference if self.weights is None else self.weights * difference
         self.residual = self.geometry.spread(self.exact.astype(self.values.dtype))
-        objective = 0.5 * inner(self.exact, difference) + inner(
-            self.problem.penalty_at(self.codes), np.abs(self.values)
-        )
+        objective = 0.5 * inner(self.exact, difference) + self.problem.price(self.codes, self.values)
         falls, bound.objective = objective < bound.objective * (1 - 1e-9), objective
         gap = np.inf
         if self.settings.ridge > 0 and not last:

@@ -201,7 +201,8 @@ class Scale:
     The problem is homogeneous: signals divided by s, weights by ω and each filter by its own f, with the penalty of its
     codes divided by all three, have codes divided by s / f and an objective divided by ω s². Powers of two change no bits of
     what is computed. Filters get norms near one, so that a step of any code is a change of the residual of that size;
-    signals stay as they are up to 2¹⁶, weights up to 2⁸.
+    signals stay as they are up to 2¹⁶, weights up to 2⁸. Whatever a `Problem` holds in such units is scaled in `problem`, or
+    answers change with the magnitude of what users pass.
     """
 
     signals: int

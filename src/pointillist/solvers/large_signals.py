@@ -242,7 +242,7 @@ class LargeSignal:
         for block, worth in zip(self.codes, self.mapper(self._worth, list(self.codes)), strict=True):
             codes, values = self.codes[block]
             flat: Any = np.ravel_multi_index(tuple(codes), (self.problem.n_filters, *self.problem.geometry.grid))
-            price, sums = price + inner(self.problem.penalty_at(flat), np.abs(values)), sums + worth
+            price, sums = price + self.problem.price(flat, values), sums + worth
             release(self.signal, self.residual, self.bounds)
         objective, loss, energy = (float(one) for one in (price + sums[0], *sums[1:]))
         gap = relative_gap(objective, loss, energy, float(np.max(self.ratio)), self.constant)
