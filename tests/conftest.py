@@ -17,8 +17,8 @@ from hypothesis import settings
 from sklearn.linear_model import Lasso
 
 from pointillist.codes import SparseCodes
-from pointillist.dictionary.statistics import CodedBatch
-from pointillist.problem import Geometry, Problem, broadcast_penalty
+from pointillist.dictionary.statistics import CodedBatch, make_statistics
+from pointillist.problem import Geometry, Problem, broadcast_penalty, certificate
 from pointillist.sampling import Sample
 
 settings.register_profile("pointillist", deadline=None, max_examples=25, derandomize=True, database=None)
@@ -104,6 +104,17 @@ def _add(sums, problem, signal, indices, values, residual, weight):
     sums.add(batch, problem.filters, np.array([weight]))
 
 
+def _sums(kind, seed, signal, size, *, n_filters=4, channels=1, n_signals=3, **how):
+    """Statistics of some random signals with random codes that are not optimal."""
+    rng, sums = np.random.default_rng(seed), make_statistics(kind, n_filters, channels, size)
+    for _ in range(n_signals):
+        problem, x = _problem(rng, signal, size, n_filters=n_filters, channels=channels, **how)
+        indices = np.flatnonzero(rng.random(n_filters * problem.geometry.n_positions) < 0.1)
+        values = rng.standard_normal(len(indices))
+        _add(sums, problem, x, indices, values, certificate(problem, 0, x, indices, values).residual, 1.0)
+    return sums
+
+
 def _surrogate(sums, filters):
     """½ dᵀCd − Bᵀd, which is ½ Σ w (x − Zd)² or what majorises it but for a constant."""
     quadratic = sum(np.vdot(one, sums.product(filters.astype(np.float64), k)) for k, one in enumerate(filters))
@@ -138,6 +149,7 @@ def reference():
         filters=_filters,
         problem=_problem,
         add=_add,
+        sums=_sums,
         swept=_swept,
         surrogate=_surrogate,
         matched=_matched,

@@ -13,6 +13,12 @@ from pointillist.data import photographs
 SMALL = ["--filters", "4", "--size", "5", "--jobs", "1"]
 
 
+def done(answer):
+    """The answer of a command that did what it was asked for."""
+    assert answer.code == 0, answer.out + answer.err
+    return answer
+
+
 def refused(answer, *words):
     """One line of error, which holds the words, beside any warnings."""
     assert answer.code == 2, answer.out + answer.err

@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 from PIL import Image
+from tests.cli.conftest import done, refused
 
 from pointillist import load, load_codes
 from pointillist.data import photographs
@@ -26,8 +27,7 @@ def coloured(tmp_path):
 
 @pytest.fixture
 def learned(learn, coloured, tmp_path):
-    answer = learn("--colour", "--epochs", "1", "--report", tmp_path / "report.html", paths=[coloured])
-    assert answer.code == 0, answer.err
+    answer = done(learn("--colour", "--epochs", "1", "--report", tmp_path / "report.html", paths=[coloured]))
     assert "4 filters of 5×5 in 3 channels" in answer.out
     return tmp_path / "out.safetensors"
 
@@ -70,8 +70,7 @@ def test_encode_needs_no_option_and_reconstructs_in_colour(cli, learned, coloure
 
 def test_arrays_among_the_photographs_have_their_channels_last(learn, coloured, tmp_path):
     np.save(coloured / "more.npy", photographs(grey=False)["rocket"][40:80, 40:90])
-    answer = learn("--colour", "--epochs", "1", paths=[coloured])
-    assert answer.code == 0, answer.err
+    answer = done(learn("--colour", "--epochs", "1", paths=[coloured]))
     assert "from 3 signals" in answer.out
 
 
@@ -80,17 +79,13 @@ def test_arrays_among_the_photographs_have_their_channels_last(learn, coloured, 
     [(["--channels", "first"], "--channels"), (["--ndim", "1"], "--ndim"), (["--ndim", "3"], "--ndim")],
 )
 def test_what_contradicts_colour_is_refused(learn, coloured, arguments, words):
-    answer = learn("--colour", *arguments, paths=[coloured])
-    assert answer.code == 2
-    assert "--colour" in answer.err
-    assert words in answer.err
+    refused(learn("--colour", *arguments, paths=[coloured]), "--colour", words)
 
 
 def test_subfolders_are_read_and_coded_in_colour(learn, cli, coloured, tmp_path):
     (coloured / "more").mkdir()
     (coloured / "coffee.png").rename(coloured / "more" / "coffee.png")
-    answer = learn("--colour", "--recursive", "--epochs", "1", paths=[coloured])
-    assert answer.code == 0, answer.err
+    answer = done(learn("--colour", "--recursive", "--epochs", "1", paths=[coloured]))
     assert "from 2 signals" in answer.out
     words = ["encode", tmp_path / "out.safetensors", coloured, "--recursive", "-o", tmp_path / "c.safetensors"]
     assert "2 signals" in cli(*words, "--plan").out
@@ -104,6 +99,5 @@ def test_unread_subfolders_of_held_out_photographs_are_mentioned_once(learn, col
     (coloured / "more").mkdir()
     (coloured / "coffee.png").rename(coloured / "more" / "coffee.png")
     report = ["--report", tmp_path / "r.html", "--validation", coloured]
-    answer = learn("--epochs", "1", *report, paths=[images])
-    assert answer.code == 0, answer.err
+    answer = done(learn("--epochs", "1", *report, paths=[images]))
     assert answer.err.count("1 more in subfolders not read") == 1

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from PIL import Image
+from tests.cli.conftest import done
 
 from pointillist import load
 from pointillist.data import photographs
@@ -29,8 +30,7 @@ def many(tmp_path):
 
 
 def test_is_learned_from_with_what_is_damaged_reported(learn, many, tmp_path):
-    answer = learn("--epochs", "1", "--batch", "20", "--on-error", "skip", paths=[many])
-    assert answer.code == 0, answer.err
+    answer = done(learn("--epochs", "1", "--batch", "20", "--on-error", "skip", paths=[many]))
     assert f"from {COUNT - 4} signals (4 skipped)" in answer.out
     assert "left out 4 signals:" in answer.out
     for path in (many / name for name in DAMAGED):
@@ -43,7 +43,6 @@ def test_is_learned_from_with_what_is_damaged_reported(learn, many, tmp_path):
 
 
 def test_crops_pass_over_what_is_damaged(learn, many):
-    answer = learn("--crops", "400", "--crop-size", "16", "--on-error", "skip", "--batch", "80", paths=[many])
-    assert answer.code == 0, answer.err
+    answer = done(learn("--crops", "400", "--crop-size", "16", "--on-error", "skip", "--batch", "80", paths=[many]))
     assert "(4 skipped)" in answer.out
     assert all(str(many / name) in answer.out for name in DAMAGED)

@@ -2,6 +2,7 @@
 
 import pytest
 from PIL import Image
+from tests.cli.conftest import done, refused
 
 import pointillist as pt
 import pointillist.cli
@@ -24,8 +25,7 @@ def small(monkeypatch):
 @pytest.mark.usefixtures("small")
 def test_writes_pictures_and_a_model(cli, tmp_path):
     folder = tmp_path / "new" / "demo"
-    answer = cli("demo", "--output", folder, "--jobs", "1")
-    assert answer.code == 0, answer.err
+    answer = done(cli("demo", "--output", folder, "--jobs", "1"))
     for words in ("PSNR", "non-zeros", "certified", "pointillist encode"):
         assert words in answer.out
     names = ["filters.png", "filters.safetensors", "report.html"]
@@ -36,9 +36,7 @@ def test_writes_pictures_and_a_model(cli, tmp_path):
 
 
 def test_output_must_not_be_a_file(cli, model):
-    answer = cli("demo", "--output", model)
-    assert answer.code == 2
-    assert "give a folder" in answer.err
+    refused(cli("demo", "--output", model), "give a folder")
 
 
 @pytest.mark.parametrize(

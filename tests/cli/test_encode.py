@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tifffile
 from PIL import Image
+from tests.cli.conftest import done
 
 from pointillist import contrast_normalise, load, load_signals
 from pointillist.cli import reading
@@ -15,8 +16,7 @@ pytestmark = pytest.mark.usefixtures("no_leftovers")
 
 
 def test_codes_are_those_of_transform(cli, images, model, tmp_path):
-    answer = cli("encode", model, images, "-o", tmp_path / "codes.safetensors")
-    assert answer.code == 0
+    answer = done(cli("encode", model, images, "-o", tmp_path / "codes.safetensors"))
     lines = answer.out.splitlines()
     assert lines[0].split() == ["signal", "size", "objective", "relative", "gap", "non-zeros", "PSNR", "status"]
     assert sum("image" in line and "36×40" in line and "converged" in line for line in lines) == 3
@@ -46,8 +46,7 @@ def test_reconstructions_look_like_the_signals(cli, images, model, tmp_path):
     (tmp_path / "other" / "image1.png").write_bytes((images / "image1.png").read_bytes())
     paths = [images / "image1.png", tmp_path / "other" / "image1.png", tmp_path / "stack.npy"]
     folder = tmp_path / "pictures"
-    answer = cli("encode", model, *paths, "-o", tmp_path / "c", "--reconstruction", folder, "--penalty", "0.05")
-    assert answer.code == 0
+    answer = done(cli("encode", model, *paths, "-o", tmp_path / "c", "--reconstruction", folder, "--penalty", "0.05"))
     assert "wrote 4 pictures" in answer.out
     names = ["image1-2.png", "image1.png", "stack-0.png", "stack-1.png"]
     assert sorted(path.name for path in folder.iterdir()) == names
@@ -58,8 +57,7 @@ def test_reconstructions_look_like_the_signals(cli, images, model, tmp_path):
 
 def test_says_so_when_codes_are_not_good(cli, images, model, tmp_path):
     options = ["--solver", "admm", "--tol", "1e-9", "--penalty", "0.01"]
-    answer = cli("encode", model, images / "image1.png", "-o", tmp_path / "c", *options)
-    assert answer.code == 0
+    answer = done(cli("encode", model, images / "image1.png", "-o", tmp_path / "c", *options))
     assert "iteration limit" in answer.out
     assert "1 of 1 signals did not converge" in answer.err
 
@@ -94,8 +92,7 @@ def test_nan_marks_samples_that_were_not_seen(cli, images, learn, tmp_path):
     stack = np.stack(load_signals(images)).astype(np.float32)
     stack[:, 10:14, 12:20] = np.nan
     np.save(tmp_path / "gaps.npy", stack)
-    learned = learn("--normalise", "none", "--penalty", "0.02", paths=[tmp_path / "gaps.npy"])
-    assert learned.code == 0, learned.err
+    done(learn("--normalise", "none", "--penalty", "0.02", paths=[tmp_path / "gaps.npy"]))
     model = tmp_path / "out.safetensors"
     answer = cli("encode", model, tmp_path / "gaps.npy", "-o", tmp_path / "c", "--reconstruction", tmp_path / "made")
     assert answer.code == 0, answer.err

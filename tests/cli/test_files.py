@@ -6,7 +6,7 @@ import signal
 import numpy as np
 import pytest
 from PIL import Image, ImageCms
-from tests.cli.conftest import refused
+from tests.cli.conftest import done, refused
 
 import pointillist as pt
 from pointillist.data import load_filters, photographs
@@ -55,8 +55,7 @@ def test_inpaint_leaves_everything_else_as_it_was(mend, tmp_path, colour, missin
     metadata = Metadata() if name.endswith("bmp") else _metadata()
     pt.write_photograph(Photograph(pixels, metadata=metadata), tmp_path / name)
     before = pt.read_photograph(tmp_path / name)
-    answer = mend("inpaint", name, "--mask", "mask.png")
-    assert answer.code == 0, answer.err
+    done(mend("inpaint", name, "--mask", "mask.png"))
     after = pt.read_photograph(tmp_path / name.replace(".", "-inpainted."))
     assert after.pixels.dtype == pixels.dtype
     np.testing.assert_array_equal(after.pixels[~missing], pixels[~missing])
@@ -107,8 +106,7 @@ def test_own_answers_in_a_folder_are_skipped(mend, tmp_path, colour):
     (tmp_path / "folder").mkdir()
     Image.fromarray(colour).save(tmp_path / "folder" / "photo.png")
     assert mend("denoise", "folder").code == 0
-    answer = mend("denoise", "folder", "--overwrite")
-    assert answer.code == 0
+    answer = done(mend("denoise", "folder", "--overwrite"))
     assert "folder: 1 picture that pointillist wrote skipped" in answer.err
     assert sorted(os.listdir(tmp_path / "folder")) == ["photo-denoised.png", "photo.png"]
     assert mend("denoise", "folder/photo-denoised.png").code == 0  # by name it is taken
@@ -130,8 +128,7 @@ def test_sizes_that_do_not_agree_are_refused_before_the_work(mend, tmp_path, col
 
 def test_a_crop_is_mended_as_a_picture_of_its_own(mend, tmp_path, colour, missing):
     pt.write_photograph(Photograph(colour, metadata=_metadata()), tmp_path / "photo.png")
-    answer = mend("inpaint", "photo.png", "--mask", "mask.png", "--crop", "4,8,40,30", "--reference", "photo.png")
-    assert answer.code == 0, answer.err
+    done(mend("inpaint", "photo.png", "--mask", "mask.png", "--crop", "4,8,40,30", "--reference", "photo.png"))
     assert not (tmp_path / "photo-inpainted.png").exists()
     part = pt.read_photograph(tmp_path / "photo-crop-inpainted.png")
     assert part.metadata.dpi == pytest.approx((300, 300), rel=1e-3)
@@ -144,8 +141,7 @@ def test_a_crop_is_mended_as_a_picture_of_its_own(mend, tmp_path, colour, missin
 def test_a_crop_of_a_larger_picture_meets_its_part_of_the_reference(mend, tmp_path, colour):
     Image.fromarray(colour.repeat(2, 0).repeat(2, 1)).save("large.png")
     Image.fromarray(colour).save("photo.png")
-    answer = mend("super-resolve", "photo.png", "--crop", "4,8,40,30", "--reference", "large.png")
-    assert answer.code == 0, answer.err
+    answer = done(mend("super-resolve", "photo.png", "--crop", "4,8,40,30", "--reference", "large.png"))
     assert "inf dB" in answer.out  # what it was before is the reference itself
     assert Image.open("photo-crop-enlarged.png").size == (80, 60)
 
@@ -154,8 +150,7 @@ def test_a_preview_shows_before_and_after_and_touches_nothing_else(mend, tmp_pat
     Image.fromarray(colour).save("photo.jpg", quality=95)
     (tmp_path / "photo-denoised.jpg").write_bytes(b"precious")
     for _ in range(2):  # a preview may be made again and again
-        answer = mend("denoise", "photo.jpg", "--preview", "--sigma", "20")
-        assert answer.code == 0, answer.err
+        done(mend("denoise", "photo.jpg", "--preview", "--sigma", "20"))
     assert (tmp_path / "photo-denoised.jpg").read_bytes() == b"precious"
     preview = np.asarray(Image.open("photo-preview.png"))
     assert preview.shape == (48, 64 + 8 + 64, 3)

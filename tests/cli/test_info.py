@@ -5,14 +5,14 @@ import json
 import numpy as np
 from PIL import Image
 from safetensors.numpy import save_file
+from tests.cli.conftest import done, refused
 
 import pointillist as pt
 from pointillist import SparseCodes, save_codes
 
 
 def test_show_writes_beside_the_model_by_default(cli, model):
-    answer = cli("show", model)
-    assert answer.code == 0
+    answer = done(cli("show", model))
     assert answer.out == f"wrote {model.with_suffix('.png')}\n"
     assert min(Image.open(model.with_suffix(".png")).size) >= 500
 
@@ -20,14 +20,11 @@ def test_show_writes_beside_the_model_by_default(cli, model):
 def test_show_elsewhere(cli, model, tmp_path):
     assert cli("show", model, "-o", tmp_path / "elsewhere.jpg").code == 0
     assert Image.open(tmp_path / "elsewhere.jpg").format == "JPEG"
-    answer = cli("show", model, "-o", tmp_path / "elsewhere.xyz")
-    assert answer.code == 2
-    assert "end it in .png" in answer.err
+    refused(cli("show", model, "-o", tmp_path / "elsewhere.xyz"), "end it in .png")
 
 
 def test_info_in_words(cli, model):
-    answer = cli("info", model)
-    assert answer.code == 0
+    answer = done(cli("info", model))
     for words in ("4 of 5×5, float32", "OnlineCSC, 6 steps", "normalise contrast", "penalty 1.0", "3 signals of"):
         assert words in answer.out
 
@@ -43,8 +40,7 @@ def test_info_of_codes(cli, model, images, tmp_path, monkeypatch):
     """A codes file was refused once."""
     monkeypatch.chdir(tmp_path)
     assert cli("encode", "model.safetensors", "images", "-q").code == 0
-    answer = cli("info", "codes.safetensors")
-    assert answer.code == 0, answer.err
+    answer = done(cli("info", "codes.safetensors"))
     lines = dict(line.strip().split(maxsplit=1) for line in answer.out.splitlines())
     assert lines["signals"] == "3, on grids of 36×40"
     assert lines["names"] == "images/image1.png, images/image2.png, images/image3.png"
@@ -60,8 +56,7 @@ def test_info_of_codes_that_python_wrote(cli, tmp_path):
     odd = {"signals": [{"gap": 10**400}, {"gap": True}], "skipped": {}, "preprocessing": [], "penalty": "high"}
     for metadata in ({}, odd, {**odd, "signals": 3}):
         save_codes(codes, tmp_path / "c", metadata)
-        answer = cli("info", tmp_path / "c")
-        assert answer.code == 0, answer.err
+        answer = done(cli("info", tmp_path / "c"))
         assert "3, float32" in answer.out
 
 
@@ -77,8 +72,7 @@ def test_info_of_a_run_that_has_not_ended(cli, learn, model, images, tmp_path, m
         patch.setattr(pt, "save_codes", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
         assert cli(*words).code == 130
     save_file({"x": np.zeros(3)}, tmp_path / "run" / "foreign.safetensors")
-    answer = cli("info", "run")
-    assert answer.code == 0, answer.err
+    answer = done(cli("info", "run"))
     assert "checkpoint" in answer.out
     assert "in pass 1 of 2, 1 signal into it; it has not ended: go on with learn --resume" in answer.out
     assert (

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import tifffile
+from tests.cli.conftest import done, refused
 
 from pointillist import OnlineCSC, contrast_normalise, load, load_image, photographs
 from pointillist.learners.watching import read_log
@@ -39,8 +40,7 @@ def as_tiff(folder):
 
 @pytest.mark.parametrize("write", [as_npy, as_pattern, as_tiff])
 def test_every_source_gives_the_same_filters(write, learn, tmp_path, expected):
-    answer = learn(*QUICK, paths=write(tmp_path))
-    assert answer.code == 0, answer.err
+    done(learn(*QUICK, paths=write(tmp_path)))
     np.testing.assert_array_equal(load(tmp_path / "out.safetensors").filters_, expected)
 
 
@@ -73,10 +73,11 @@ def test_the_plan_takes_two_steps_and_writes_nothing(learn, tmp_path, mode):
 
 
 def test_a_memory_limit_is_kept_or_refused(learn, tmp_path, expected):
-    refused = learn("--max-memory", "20M", paths=as_npy(tmp_path))
-    assert refused.code == 2
-    assert "--max-memory 20.0 MB is not enough: step 1 has taken" in refused.err
-    assert "--batch" in refused.err
+    refused(
+        learn("--max-memory", "20M", "-q", paths=as_npy(tmp_path)),
+        "--max-memory 20.0 MB is not enough: step 1 has taken",
+        "--batch",
+    )
     assert not (tmp_path / "out.safetensors").exists()
     assert "'--max-memory': 'lots' is not a size" in learn("--max-memory", "lots", paths=as_npy(tmp_path)).err
     assert learn(*QUICK, "--max-memory", "90 GB", paths=as_npy(tmp_path)).code == 0
@@ -97,8 +98,7 @@ def test_every_file_is_read_once(learn, images, monkeypatch, mode):
 
 
 def test_the_log_has_a_line_for_every_step(learn, tmp_path):
-    answer = learn("--epochs", "2", "--log", tmp_path / "run.jsonl", paths=as_npy(tmp_path))
-    assert answer.code == 0, answer.err
+    done(learn("--epochs", "2", "--log", tmp_path / "run.jsonl", paths=as_npy(tmp_path)))
     records = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
     assert [record["iteration"] for record in records] == list(range(1, 9))
     assert records == load(tmp_path / "out.safetensors").history_ == read_log(tmp_path / "run.jsonl")

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 from PIL import Image
+from tests.cli.conftest import done, refused
 
 from pointillist import Robust, load, load_codes, open_source, recovery_score
 from pointillist.cli import reading
@@ -49,8 +50,7 @@ def test_learned_coded_and_written_as_events(cli, stored, recording):
     np.testing.assert_array_equal(load(stored / "last.st").filters_, model.filters_)
     words = ["-o", stored / "codes", "--events", stored / "events.csv", "--sampling-rate", "200"]
     assert "2 of 24 in 4 channels" in cli("info", stored / "first.st").out
-    answer = cli("encode", stored / "last.st", stored / "last.npy", *words)
-    assert answer.code == 0
+    answer = done(cli("encode", stored / "last.st", stored / "last.npy", *words))
     assert f"events to {stored / 'events.csv'}" in answer.out
     assert "4×6000" in answer.out
     events = load_codes(stored / "codes").events(sampling_rate=200)
@@ -74,8 +74,7 @@ def test_filters_of_a_rank_without_outliers(cli, stored, recording):
         recording[:, begin : begin + 200] = 8 * np.repeat(rng.standard_normal((4, 40)), 5, axis=1)
     np.save(stored / "first.npy", recording)
     words = ["learn", stored / "first.npy", "--channels", "first", *LEARN, "--rank", "1", "--robust"]
-    answer = cli(*[word for word in words if word != "-q"], "-o", stored / "m", "--report", stored / "page.html")
-    assert answer.code == 0, answer.err
+    answer = done(cli(*[word for word in words if word != "-q"], "-o", stored / "m", "--report", stored / "page.html"))
     assert "2 filters of 24 in 4 channels (rank 1, robust) from 120 crops" in answer.out
     model = load(stored / "m")
     left = [info["outliers"] for info in model.history_]
@@ -108,17 +107,8 @@ def test_large_recordings_stay_in_files(cli, stored, monkeypatch, layout):
 
 
 def test_reports_and_pictures(cli, stored):
-    words = [
-        "--channels",
-        "first",
-        *LEARN,
-        "-o",
-        stored / "m",
-        "--report",
-        stored / "r.html",
-        "--mosaic",
-        stored / "f.png",
-    ]
+    files = ["-o", stored / "m", "--report", stored / "r.html", "--mosaic", stored / "f.png"]
+    words = ["--channels", "first", *LEARN, *files]
     assert cli("learn", stored / "first.npy", *words, "--normalise", "contrast").code == 0
     model = load(stored / "m")
     assert model.preprocessing_["normalise"] == "contrast"
@@ -132,27 +122,23 @@ def test_reports_and_pictures(cli, stored):
 
 def test_refusals(cli, stored, model, images, tmp_path):
     assert cli("learn", stored / "first.npy", "--channels", "first", *LEARN, "-o", stored / "m").code == 0
-    turned = cli("encode", stored / "m", stored / "last.npy", "-o", stored / "c")
-    assert turned.code == 2
-    assert "say --channels last" in turned.err
+    refused(cli("encode", stored / "m", stored / "last.npy", "-o", stored / "c"), "say --channels last")
     for words, message in [
         (["--sampling-rate", "100"], "say where to with --events"),
         (["--events", stored / "c", "-o", stored / "c"], "name the same file"),
         (["--events", stored / "e.csv", "--sampling-rate", "0"], "not positive"),
         (["--reconstruction", stored / "pictures"], "not those of images"),
     ]:
-        answer = cli("encode", stored / "m", stored / "first.npy", *words)
-        assert answer.code == 2, words
-        assert message in " ".join(answer.err.split())
-    plain = cli("encode", model, images, "--channels", "first", "-o", tmp_path / "c")
-    assert plain.code == 2
-    assert "leave --channels out" in plain.err
-    rank = cli("learn", stored / "first.npy", *LEARN, "--rank", "1", "-o", stored / "other")
-    assert rank.code == 2
-    assert "--rank is over channels: say where they are with --channels" in rank.err
-    rate = cli("encode", model, images, "--events", tmp_path / "e.csv", "--sampling-rate", "5", "-o", tmp_path / "c")
-    assert rate.code == 2
-    assert "of one dimension" in rate.err
+        refused(cli("encode", stored / "m", stored / "first.npy", *words), message)
+    refused(cli("encode", model, images, "--channels", "first", "-o", tmp_path / "c"), "leave --channels out")
+    refused(
+        cli("learn", stored / "first.npy", *LEARN, "--rank", "1", "-o", stored / "other"),
+        "--rank is over channels: say where they are with --channels",
+    )
+    refused(
+        cli("encode", model, images, "--events", tmp_path / "e.csv", "--sampling-rate", "5", "-o", tmp_path / "c"),
+        "of one dimension",
+    )
 
 
 def test_events_of_images(cli, model, images, tmp_path):

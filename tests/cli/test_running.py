@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from safetensors.numpy import save_file
+from tests.cli.conftest import done
 
 import pointillist as pt
 import pointillist.plot
@@ -169,8 +170,7 @@ def test_warnings_of_python_are_lines_without_a_place(learn, monkeypatch, catego
         return update(*arguments, **how)
 
     monkeypatch.setattr(pt, "FilterUpdate", warned)
-    answer = learn("--epochs", "1", *options)
-    assert answer.code == 0
+    answer = done(learn("--epochs", "1", *options))
     assert [line for line in answer.err.splitlines() if "odd" in line] == shown
     assert "test_running.py" not in answer.err
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.cli.conftest import refused
 
 COMMAND = [sys.executable, "-m", "pointillist.cli", "app", "--no-browser"]
 
@@ -21,9 +22,7 @@ def test_without_the_extra_it_says_what_to_install(tmp_path):
 def test_a_picture_that_cannot_be_opened_ends_it(cli, tmp_path):
     pytest.importorskip("starlette")
     (tmp_path / "letter.png").write_text("Dear all", encoding="utf-8")
-    done = cli("app", tmp_path / "letter.png", "--no-browser")
-    assert done.code == 2
-    assert "letter.png could not be opened as a photograph" in done.err
+    refused(cli("app", tmp_path / "letter.png", "--no-browser"), "letter.png could not be opened as a photograph")
     assert cli("app", tmp_path / "nowhere.png", "--no-browser").code == 2
 
 

@@ -125,13 +125,10 @@ def test_threads_never_share_a_stream_or_memory_for_copies(device):
 @pytest.mark.parametrize(
     "constants",
     [
-        (1, 1, 11, 11, 0, 0, 0, 0),
-        (3, 1, 5, 4, 1, 1, 1, 0),
-        (1, 1, 1, 25, 0, 1, 0, 1),
-        (1, 5, 5, 5, 0, 1, 1, 0),
+        (1, 1, 11, 11, 0, 0, 0, 0), (3, 1, 5, 4, 1, 1, 1, 0), (1, 1, 1, 25, 0, 1, 0, 1), (1, 5, 5, 5, 0, 1, 1, 0),
         (2, 7, 3, 4, 1, 0, 0, 1),
     ],
-)
+)  # fmt: skip
 def test_kernels_compile(tmp_path, constants):
     options = [f"-D{name}={value}" for name, value in zip(CONSTANTS, constants, strict=True)]
     (tmp_path / "kernels.cu").write_text(devices.source(), encoding="utf-8")

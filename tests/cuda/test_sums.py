@@ -27,17 +27,12 @@ def _both(shape, size, channels, boundary, masked):
 
 
 CASES = [
-    ((30, 27), (5, 5), 1, "same", False),
-    ((30, 27), (5, 4), 1, "valid", True),
-    ((20, 25), (5, 5), 3, "full", True),
-    ((200,), (9,), 1, "same", False),
-    ((12, 13, 14), (3, 4, 5), 1, "same", False),
-    ((11, 12, 10), (3, 3, 3), 2, "full", True),
-    ((30, 27), (5, 4), 1, "circular", False),
-    ((6, 27), (5, 5), 2, "circular", True),
-    ((14,), (9,), 1, "circular", False),
+    ((30, 27), (5, 5), 1, "same", False), ((30, 27), (5, 4), 1, "valid", True), ((20, 25), (5, 5), 3, "full", True),
+    ((200,), (9,), 1, "same", False), ((12, 13, 14), (3, 4, 5), 1, "same", False),
+    ((11, 12, 10), (3, 3, 3), 2, "full", True), ((30, 27), (5, 4), 1, "circular", False),
+    ((6, 27), (5, 5), 2, "circular", True), ((14,), (9,), 1, "circular", False),
     ((5, 7, 9), (3, 4, 5), 1, "circular", True),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -108,16 +108,12 @@ def test_supports_share_their_centre():
 @pytest.mark.parametrize(
     ("n_filters", "size", "message"),
     [
-        (0, 3, "n_filters"),
-        (1, [3, 5], "n_filters"),
+        (0, 3, "n_filters"), (1, [3, 5], "n_filters"),
         ([1], [3, 5], "n_filters must hold one positive integer for each of the 2 sizes"),
-        ([1, 0], [3, 5], "n_filters"),
-        (2, 0, "filter_size"),
-        (2, (3,), "filter_size"),
-        (2, (3, 3.5), "filter_size"),
+        ([1, 0], [3, 5], "n_filters"), (2, 0, "filter_size"), (2, (3,), "filter_size"), (2, (3, 3.5), "filter_size"),
         (2, [], "filter_size is an empty list"),
     ],
-)
+)  # fmt: skip
 def test_bad_shapes_are_named(n_filters, size, message):
     with pytest.raises(ValueError, match=message):
         filter_shapes(n_filters, size, 2)
@@ -136,18 +132,8 @@ RANKS = {
 CHANNELS, N_FILTERS = 6, 4
 
 
-def statistics_of(reference, kind, shape, *, boundary="same", weights=None, seed=0):
-    rng = np.random.default_rng(seed)
-    signal, size = SHAPES[shape]
-    sums = make_statistics(kind, N_FILTERS, CHANNELS, size)
-    for _ in range(3):
-        problem, x = reference.problem(
-            rng, signal, size, n_filters=N_FILTERS, boundary=boundary, weights=weights, channels=CHANNELS
-        )
-        indices = np.flatnonzero(rng.random(N_FILTERS * problem.geometry.n_positions) < 0.1)
-        values = rng.standard_normal(len(indices))
-        reference.add(sums, problem, x, indices, values, certificate(problem, 0, x, indices, values).residual, 1.0)
-    return sums
+def statistics_of(reference, kind, shape, **how):
+    return reference.sums(kind, 0, *SHAPES[shape], n_filters=N_FILTERS, channels=CHANNELS, **how)
 
 
 def constraints_of(kind, shape):

@@ -27,26 +27,13 @@ CONSTRAINTS = [
 ]  # fmt: skip
 
 
-def statistics_of(reference, kind, seed, signal, size, *, boundary="same", weights=None, channels=1, n_images=3):
-    rng = np.random.default_rng(seed)
-    sums = make_statistics(kind, 4, channels, size)
-    for _ in range(n_images):
-        problem, x = reference.problem(
-            rng, signal, size, n_filters=4, boundary=boundary, weights=weights, channels=channels
-        )
-        indices = np.flatnonzero(rng.random(4 * problem.geometry.n_positions) < 0.1)
-        values = rng.standard_normal(len(indices))
-        reference.add(sums, problem, x, indices, values, certificate(problem, 0, x, indices, values).residual, 1.0)
-    return sums
-
-
 @pytest.mark.parametrize("kind", ["dense", "toeplitz"])
 @pytest.mark.parametrize("weights", [None, "mask", "uneven"])
 @pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda c: " ".join(map(str, c.items())) or "ball")
 @pytest.mark.parametrize("relaxation", [1.0, 1.8])
 def test_no_sweep_raises_the_surrogate(kind, weights, constraint, relaxation, reference):
     rank = constraint.get("rank")
-    sums = statistics_of(reference, kind, 0, (12, 13), (4, 3), weights=weights, channels=4 if rank else 1)
+    sums = reference.sums(kind, 0, (12, 13), (4, 3), weights=weights, channels=4 if rank else 1)
     support = np.random.default_rng(1).random((4, 4, 3)) < 0.7
     constraints = FilterConstraints(**{**constraint, **({"support": support} if "support" in constraint else {})})
     filters = constraints.normalise(np.random.default_rng(2).standard_normal((4, sums.channels, 4, 3)))
@@ -173,7 +160,7 @@ def test_given_filters_are_taken_as_they_are_once_projected():
 )
 def test_single_precision_descends_up_to_its_rounding(kind, constraint, reference):
     sums, constraints = (
-        statistics_of(reference, kind, 13, (12, 13), (4, 3), channels=3),
+        reference.sums(kind, 13, (12, 13), (4, 3), channels=3),
         FilterConstraints(**constraint),
     )
     drawn = np.random.default_rng(14).standard_normal((4, 3, 4, 3))
@@ -195,7 +182,7 @@ def test_single_precision_descends_up_to_its_rounding(kind, constraint, referenc
 @pytest.mark.parametrize("weight", [1e-36, 1e36])
 def test_the_scale_of_the_sums_does_not_matter(kind, rank, weight, reference):
     """Weights i^γ − (i−1)^γ grow without bound over a long stream; a float32 step has to survive that."""
-    sums, constraints = statistics_of(reference, kind, 15, (12, 13), (4, 3), channels=3), FilterConstraints(rank=rank)
+    sums, constraints = reference.sums(kind, 15, (12, 13), (4, 3), channels=3), FilterConstraints(rank=rank)
     drawn = np.random.default_rng(16).standard_normal((4, 3, 4, 3))
     filters = constraints.normalise(drawn).astype(np.float32)
     expected = sums.sweep(filters, constraints)

@@ -80,13 +80,6 @@ def test_padded_lanes_leave_the_spare_samples_zero():
     assert not np.any(flat[int(np.prod(geometry.padded)) :])
 
 
-@pytest.mark.parametrize(
-    ("length", "width"), [(1, 4), (4, 4), (5, 8), (8, 8), (9, 16), (11, 16), (16, 16), (17, 16), (33, 16), (40, 16)]
-)
-def test_fewest_runs_then_least_padding(length, width):
-    assert run_width(length) == width
-
-
 @pytest.mark.parametrize("size", [(5,), (19,), (3, 11), (2, 3, 18)])
 @pytest.mark.parametrize("channels", [1, 2])
 def test_runs_and_taps_hold_every_sample_at_its_place(size, channels):
@@ -111,12 +104,6 @@ def test_runs_and_taps_hold_every_sample_at_its_place(size, channels):
         np.testing.assert_array_equal(flat[: expected.size], expected.ravel())
         np.testing.assert_array_equal(expected.ravel()[layout.taps], filters[k].ravel())
     np.testing.assert_array_equal(layout.squares, layout.runs**2)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_runs_begin_with_a_line_of_the_cache(dtype):
-    layouts = [make_layout(np.ones((n, 1, 11, 11), dtype), (4, 4), (14, 14)) for n in range(1, 9)]  # kept: other places
-    assert {layout.runs.ctypes.data % 64 for layout in layouts} == {0}
 
 
 def test_spare_samples_cover_the_widest_overhang():

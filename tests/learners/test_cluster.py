@@ -71,14 +71,10 @@ def test_two_workers_are_one_process_to_the_bit(client, signals, file, batch_siz
 @pytest.mark.parametrize(
     "settings",
     [
-        {"sampling": 0.4},
-        {"sampling": pt.Draws(0.4, "cells")},
-        {"update": pt.FilterUpdate(statistics="dense")},
-        {"update": pt.FilterUpdate(init="patches")},
-        {"robust": pt.Robust(fraction=0.2)},
-        {"learning": 0.1},
+        {"sampling": 0.4}, {"sampling": pt.Draws(0.4, "cells")}, {"update": pt.FilterUpdate(statistics="dense")},
+        {"update": pt.FilterUpdate(init="patches")}, {"robust": pt.Robust(fraction=0.2)}, {"learning": 0.1},
     ],
-)
+)  # fmt: skip
 def test_settings_reach_the_workers(client, file, settings):
     assert_same(fit(file, client, **settings), fit(file, **settings))
 

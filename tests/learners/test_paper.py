@@ -6,6 +6,7 @@ import pytest
 import pointillist as pt
 
 pytestmark = pytest.mark.slow
+PAPERS = {"n_filters": 100, "filter_size": 11, "solver": "admm", "sampling": pt.Draws(0.1, "codes"), "random_state": 0}
 
 
 def images(folder, name):
@@ -14,16 +15,7 @@ def images(folder, name):
 
 @pytest.fixture(scope="module")
 def batch_model(paper_data):
-    model = pt.BatchCSC(
-        n_filters=100,
-        filter_size=11,
-        penalty=1.0,
-        solver="admm",
-        sampling=pt.Draws(0.1, "codes"),
-        max_iter=12,
-        random_state=0,
-    )
-    return model.fit(images(paper_data, "fruit"))
+    return pt.BatchCSC(**PAPERS, max_iter=12).fit(images(paper_data, "fruit"))
 
 
 def test_batch_learning_follows_the_papers_curve(batch_model):
@@ -41,15 +33,6 @@ def test_its_dictionary_codes_well(batch_model, paper_data, name, count, bound):
 
 
 def test_one_online_pass_codes_unseen_images(paper_data):
-    model = pt.OnlineCSC(
-        n_filters=100,
-        filter_size=11,
-        penalty=1.0,
-        solver="admm",
-        sampling=pt.Draws(0.1, "codes"),
-        batch_size=1,
-        random_state=0,
-    )
-    model.fit(images(paper_data, "fruit"))
+    model = pt.OnlineCSC(**PAPERS, batch_size=1).fit(images(paper_data, "fruit"))
     result = pt.encode(images(paper_data, "city")[:4], model.filters_, 1.0, tol=1e-3)
     assert result.objective.sum() <= 5_300

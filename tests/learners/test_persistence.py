@@ -54,20 +54,14 @@ def assert_equal(again, value):
 @pytest.mark.parametrize(
     "parameters",
     [
-        {"n_filters": [2, 1], "filter_size": [3, 5]},
-        {"filter_size": (5,)},
-        {"filter_size": [(3,), (5,)]},
+        {"n_filters": [2, 1], "filter_size": [3, 5]}, {"filter_size": (5,)}, {"filter_size": [(3,), (5,)]},
         {"penalty": np.array([0.3, 0.4, 0.5])},
         {"update": FilterUpdate(init=np.random.default_rng(1).standard_normal((3, 5)))},
-        {"update": FilterUpdate(zero_mean=True, n_sweeps=2, forgetting=2)},
-        {"learning": Ridge(2.0, half_life=5)},
-        {"learning": 0.1},
-        {"sampling": Draws(0.4, "cells")},
-        {"solver": CoordinateDescent(tol=1e-2)},
-        {"solver": SampledADMM(max_iter=7, rho=2.0)},
-        {"channels": True},
+        {"update": FilterUpdate(zero_mean=True, n_sweeps=2, forgetting=2)}, {"learning": Ridge(2.0, half_life=5)},
+        {"learning": 0.1}, {"sampling": Draws(0.4, "cells")}, {"solver": CoordinateDescent(tol=1e-2)},
+        {"solver": SampledADMM(max_iter=7, rho=2.0)}, {"channels": True},
     ],
-)
+)  # fmt: skip
 def test_parameters_of_every_kind_come_back(path, signals, parameters):
     data = signals[:, None] if parameters.get("channels") else signals
     model = OnlineCSC(**(SMALL | parameters), random_state=0).fit(data)

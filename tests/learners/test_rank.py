@@ -76,13 +76,6 @@ def test_without_a_rank_nothing_is_split():
         _ = model.shapes_
 
 
-def test_a_rank_is_over_channels():
-    with pytest.raises(ValueError, match="rank=1 is over channels: give channels=True"):
-        pt.OnlineCSC(3, 7, rank=1).fit(drawn((60,))[:, 0])
-    with pytest.raises(ValueError, match="rank=6 is more than filters of 5 channels with 7 samples can have"):
-        pt.OnlineCSC(filter_size=7, rank=6, **SMALL).fit(drawn((60,)))
-
-
 @pytest.mark.parametrize("resume", [False, True])
 def test_a_model_file_keeps_the_rank(tmp_path, resume):
     path, signals = tmp_path / "model.safetensors", drawn((60,))

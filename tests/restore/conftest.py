@@ -5,6 +5,12 @@ import pytest
 from scipy.fft import idctn
 
 import pointillist as pt
+from pointillist.restore.blur import Blur
+
+
+def random_blur(rng, size):
+    kernel = rng.random(size)
+    return Blur(kernel / kernel.sum())
 
 
 @pytest.fixture(scope="session")

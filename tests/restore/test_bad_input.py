@@ -55,26 +55,15 @@ def mender(request):
 @pytest.mark.parametrize(
     ("image", "word"),
     [
-        (np.zeros((0, 24)), "empty"),
-        (np.zeros((20, 24, 0)), ""),
-        (np.full((20, 24), np.nan), "missing"),
-        (np.where(HOLES, np.inf, RAMP), "infinite"),
-        (RAMP.astype(complex), "complex128"),
-        (np.zeros((20, 24), np.int32), "int32"),
-        (RAMP > 0.5, "bool"),
-        (np.full((20, 24), "x"), "must hold"),
-        (np.full((20, 24), "x", object), "object"),
-        (np.full((20, 24), None), "missing"),
-        (np.zeros(24), "shape"),
-        (np.zeros((2, 3, 20, 24)), "shape"),
-        (np.zeros((7, 20, 24), np.uint16), "shape"),
-        (np.zeros((3, 20, 24)), ""),
-        (np.array(0.5), "shape"),
-        (np.full((1, 1), 0.5), "image"),
-        (np.full((2, 24), 0.5), "image"),
+        (np.zeros((0, 24)), "empty"), (np.zeros((20, 24, 0)), ""), (np.full((20, 24), np.nan), "missing"),
+        (np.where(HOLES, np.inf, RAMP), "infinite"), (RAMP.astype(complex), "complex128"),
+        (np.zeros((20, 24), np.int32), "int32"), (RAMP > 0.5, "bool"), (np.full((20, 24), "x"), "must hold"),
+        (np.full((20, 24), "x", object), "object"), (np.full((20, 24), None), "missing"), (np.zeros(24), "shape"),
+        (np.zeros((2, 3, 20, 24)), "shape"), (np.zeros((7, 20, 24), np.uint16), "shape"), (np.zeros((3, 20, 24)), ""),
+        (np.array(0.5), "shape"), (np.full((1, 1), 0.5), "image"), (np.full((2, 24), 0.5), "image"),
     ],
     ids=lambda value: f"{value.dtype}{value.shape}" if isinstance(value, np.ndarray) else None,
-)
+)  # fmt: skip
 def test_pictures_that_cannot_be_mended(task, image, word):
     _refused(lambda: task(image), word)
 
@@ -82,27 +71,19 @@ def test_pictures_that_cannot_be_mended(task, image, word):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"penalty": -1.0}, ["penalty", "positive"]),
-        ({"penalty": 0}, ["penalty", "positive"]),
-        ({"penalty": float("nan")}, ["penalty"]),
-        ({"penalty": "low"}, ["penalty", "5%"]),
-        ({"penalty": "-5%"}, ["penalty", "positive"]),
-        ({"penalty": True}, ["penalty"]),
-        ({"tol": 0.0}, ["tol", "positive"]),
-        ({"boundary": "circular"}, ["boundary", "same"]),
-        ({"n_jobs": 0}, ["n_jobs"]),
-        ({"data_range": 0.0}, ["data_range", "positive"]),
-        ({"filters": np.ones((4, 5))}, ["filters"]),
-        ({"filters": np.full((4, 5, 5), np.nan)}, ["filters"]),
-        ({"filters": np.ones((0, 5, 5))}, ["filters"]),
-        ({"filters": np.ones((4, 2, 5, 5))}, ["filters", "channel"]),
-        ({"filters": "natural-7"}, ["filters"]),
-        ({"filters": np.ones((4, 50, 50))}, ["at least"]),
+        ({"penalty": -1.0}, ["penalty", "positive"]), ({"penalty": 0}, ["penalty", "positive"]),
+        ({"penalty": float("nan")}, ["penalty"]), ({"penalty": "low"}, ["penalty", "5%"]),
+        ({"penalty": "-5%"}, ["penalty", "positive"]), ({"penalty": True}, ["penalty"]),
+        ({"tol": 0.0}, ["tol", "positive"]), ({"boundary": "circular"}, ["boundary", "same"]),
+        ({"n_jobs": 0}, ["n_jobs"]), ({"data_range": 0.0}, ["data_range", "positive"]),
+        ({"filters": np.ones((4, 5))}, ["filters"]), ({"filters": np.full((4, 5, 5), np.nan)}, ["filters"]),
+        ({"filters": np.ones((0, 5, 5))}, ["filters"]), ({"filters": np.ones((4, 2, 5, 5))}, ["filters", "channel"]),
+        ({"filters": "natural-7"}, ["filters"]), ({"filters": np.ones((4, 50, 50))}, ["at least"]),
     ],
     ids=lambda value: (
         f"{next(iter(value))} {np.shape(next(iter(value.values()))) or value}" if isinstance(value, dict) else ""
     ),
-)
+)  # fmt: skip
 def test_options_out_of_range(task, options, words):
     _refused(lambda: task(RAMP, **options), *words)
 
@@ -110,14 +91,11 @@ def test_options_out_of_range(task, options, words):
 @pytest.mark.parametrize(
     ("image", "axis", "word"),
     [
-        (RAMP, 5, "does not fit"),
-        (RAMP, 0, "does not fit"),
-        (np.zeros((20, 24, 9)), 2, "9 entries"),
+        (RAMP, 5, "does not fit"), (RAMP, 0, "does not fit"), (np.zeros((20, 24, 9)), 2, "9 entries"),
         (np.zeros((20, 24, 3)), None, "channel_axis=None is for grey"),
-        (np.zeros((3, 20, 24)), "auto", "say by channel_axis"),
-        (np.zeros((3, 20, 3)), "auto", "say by channel_axis"),
+        (np.zeros((3, 20, 24)), "auto", "say by channel_axis"), (np.zeros((3, 20, 3)), "auto", "say by channel_axis"),
     ],
-)
+)  # fmt: skip
 def test_a_channel_axis_that_does_not_fit(mender, image, axis, word):
     _refused(lambda: mender(image, channel_axis=axis), "channel_axis", word)
 
@@ -152,15 +130,11 @@ def test_alpha_is_given_back(mender):
 @pytest.mark.parametrize(
     ("mask", "word"),
     [
-        (np.zeros((24, 20), bool), "shape"),
-        (np.zeros(5, bool), "shape"),
-        (np.zeros((20, 24, 3), bool), "shape"),
-        (np.ones((20, 24), bool), "missing"),
-        (np.full((20, 24), np.nan), "mask"),
-        (np.full((20, 24), "x"), "mask"),
+        (np.zeros((24, 20), bool), "shape"), (np.zeros(5, bool), "shape"), (np.zeros((20, 24, 3), bool), "shape"),
+        (np.ones((20, 24), bool), "missing"), (np.full((20, 24), np.nan), "mask"), (np.full((20, 24), "x"), "mask"),
     ],
     ids=["turned", "line", "colour", "all", "nan", "text"],
-)
+)  # fmt: skip
 def test_masks(mask, word):
     _refused(lambda: inpaint(RAMP, mask, FILTERS, 0.05), "mask", word)
 

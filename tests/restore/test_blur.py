@@ -5,22 +5,18 @@ import warnings
 import numpy as np
 import pytest
 import scipy.signal
+from tests.restore.conftest import random_blur
 
 import pointillist as pt
 from pointillist.restore import gaussian_kernel, motion_kernel
-from pointillist.restore.blur import Blur, better_blur
+from pointillist.restore.blur import better_blur
 
 RNG = np.random.default_rng(0)
 
 
-def _blur(size):
-    kernel = RNG.random(size)
-    return Blur(kernel / kernel.sum())
-
-
 @pytest.mark.parametrize("size", [(1, 1), (3, 3), (4, 3), (2, 5)])
 def test_convolution_adjoint_and_centre(size):
-    blur = _blur(size)
+    blur = random_blur(RNG, size)
     space = (9, 11)
     x = RNG.standard_normal((2, *blur.extended(space)))
     y = RNG.standard_normal((2, *space))
@@ -34,7 +30,7 @@ def test_convolution_adjoint_and_centre(size):
 
 
 def test_filters_seen_through_the_blur():
-    blur = _blur((3, 2))
+    blur = random_blur(RNG, (3, 2))
     filters = RNG.standard_normal((2, 1, 4, 4))
     expected = scipy.signal.convolve(filters[1, 0], blur.kernel)
     np.testing.assert_allclose(blur.filters(filters)[1, 0], expected)
@@ -59,16 +55,13 @@ def test_a_gaussian_has_its_deviation():
     assert np.sum(kernel.sum(axis=0) * offsets**2) == pytest.approx(4, rel=0.05)
 
 
-@pytest.mark.parametrize("sigma", [0, -1, np.nan, np.inf])
-def test_bad_widths(sigma):
-    with pytest.raises(ValueError, match="sigma must be positive"):
-        gaussian_kernel(sigma)
-
-
-@pytest.mark.parametrize(("length", "angle"), [(0.5, 0), (np.nan, 0), (5, np.inf), (2000, 0)])
-def test_bad_motions(length, angle):
-    with pytest.raises(ValueError, match=r"length must lie in|angle must be a finite"):
-        motion_kernel(length, angle)
+def test_bad_widths_and_motions():
+    for sigma in (0, -1, np.nan, np.inf):
+        with pytest.raises(ValueError, match="sigma must be positive"):
+            gaussian_kernel(sigma)
+    for length, angle in ((0.5, 0), (np.nan, 0), (5, np.inf), (2000, 0)):
+        with pytest.raises(ValueError, match=r"length must lie in|angle must be a finite"):
+            motion_kernel(length, angle)
 
 
 @pytest.fixture(scope="module")

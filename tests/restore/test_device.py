@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pointillist as pt
-from pointillist import deblur, demosaic, denoise, inpaint, penalty_path, super_resolve
+from pointillist import deblur, demosaic, denoise, inpaint, super_resolve
 from pointillist.data import photographs
 
 PSF = np.outer([1.0, 2.0, 1.0], [1.0, 2.0, 1.0]) / 16
@@ -46,15 +46,6 @@ def test_tiles_of_several_threads_are_coded_as_by_one(picture):
         assert pt.psnr(one, other) > 45
 
 
-@pytest.mark.gpu
-def test_a_path_on_a_device_ends_where_the_cpus_does(picture):
-    filters = pt.load_filters("natural-100")
-    there, here = (penalty_path(picture[None], filters, n=4, device=device) for device in ("cuda", "cpu"))
-    for one, other in zip(there, here, strict=True):
-        assert one.penalty == other.penalty
-        np.testing.assert_allclose(one.result.objective, other.result.objective, rtol=2e-3)
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_devices_that_are_not_there_are_refused_before_any_work(picture, task, monkeypatch):
     def missing(name):
@@ -64,8 +55,3 @@ def test_devices_that_are_not_there_are_refused_before_any_work(picture, task, m
     monkeypatch.setattr("pointillist.restore.engine.smooth_part", None)
     with pytest.raises(RuntimeError, match='device="cuda:3" needs CuPy'):
         TASKS[task](picture, device="cuda:3")
-
-
-def test_unknown_devices_are_named(picture):
-    with pytest.raises(ValueError, match='device must be "cpu", "cuda" or "cuda:N", got \'tpu\''):
-        inpaint(picture, np.zeros(picture.shape, bool), device="tpu")

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import scipy.signal
+from tests.restore.conftest import random_blur
 
 from pointillist.codes import SparseCodes
 from pointillist.problem import ConvolutionOperator, Geometry
-from pointillist.restore.blur import Blur
 from pointillist.restore.engine import (
     Damaged,
     Settings,
@@ -24,15 +24,10 @@ from pointillist.restore.engine import (
 RNG = np.random.default_rng(0)
 
 
-def _blur(size):
-    kernel = RNG.random(size)
-    return Blur(kernel / kernel.sum())
-
-
 @pytest.mark.parametrize("boundary", ["same", "full"])
 @pytest.mark.parametrize("size", [(1, 1), (3, 3), (2, 4)])
 def test_blurring_the_synthesis_gives_what_was_coded(boundary, size):
-    blur, filters, space = _blur(size), RNG.standard_normal((3, 1, 4, 5)), (16, 17)
+    blur, filters, space = random_blur(RNG, size), RNG.standard_normal((3, 1, 4, 5)), (16, 17)
     geometry = Geometry(space, blur.extended((4, 5)), 1, boundary)
     dense = RNG.standard_normal((1, 3, *geometry.grid)) * (RNG.random((1, 3, *geometry.grid)) < 0.1)
     codes = SparseCodes.from_dense(dense)

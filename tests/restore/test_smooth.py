@@ -3,16 +3,11 @@
 import numpy as np
 import pytest
 import scipy.signal
+from tests.restore.conftest import random_blur
 
-from pointillist.restore.blur import Blur
 from pointillist.restore.smooth import Tuning, doubled, halved, smooth_part, without_holes
 
 RNG = np.random.default_rng(0)
-
-
-def _blur(size):
-    kernel = RNG.random(size)
-    return Blur(kernel / kernel.sum())
 
 
 def bending_rows(shape):
@@ -26,7 +21,7 @@ def bending_rows(shape):
 
 @pytest.mark.parametrize("size", [(1, 1), (3, 2)])
 def test_dense_reference(size):
-    blur, space, mu = _blur(size), (7, 6), 0.7
+    blur, space, mu = random_blur(RNG, size), (7, 6), 0.7
     signal = RNG.standard_normal((1, *space))
     weights = (RNG.random(signal.shape) < 0.6).astype(float)
     extended = blur.extended(space)

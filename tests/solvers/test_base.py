@@ -67,17 +67,11 @@ def own():
 @pytest.mark.parametrize(
     "setting",
     [
-        {},
-        {"weights": (DRAWN.random(SIGNALS.shape) < 0.8).astype(float)},
-        {"weights": 3 * DRAWN.random((40,))},
-        {"boundary": "full"},
-        {"boundary": "circular"},
-        {"sampling": 0.5, "random_state": 1},
-        {"nonnegative": True},
-        {"penalty": np.array([0.3, 0.5, 0.9])},
-        {"penalty": 0.3 + DRAWN.random((3, 40))},
+        {}, {"weights": (DRAWN.random(SIGNALS.shape) < 0.8).astype(float)}, {"weights": 3 * DRAWN.random((40,))},
+        {"boundary": "full"}, {"boundary": "circular"}, {"sampling": 0.5, "random_state": 1}, {"nonnegative": True},
+        {"penalty": np.array([0.3, 0.5, 0.9])}, {"penalty": 0.3 + DRAWN.random((3, 40))},
     ],
-)
+)  # fmt: skip
 def test_the_page_solves_what_we_solve(own, setting):
     given = {"penalty": 0.5, "n_jobs": 1, **setting}
     mine = pt.encode(SIGNALS, FILTERS, solver=own(tol=1e-2), **given)

@@ -85,14 +85,11 @@ def test_answers_by_transforms_are_certified(reference, monkeypatch, boundary, d
 @pytest.mark.parametrize(
     ("signal", "size", "boundary", "worth"),
     [
-        ((100, 100), (11, 11), "same", False),
-        ((100, 100), (71, 71), "same", True),
-        ((100, 100), (31, 31), "circular", True),
-        ((64, 64, 64), (15, 15, 15), "same", True),
-        ((100_000,), (1000,), "same", True),
-        ((100_000,), (100,), "same", False),
+        ((100, 100), (11, 11), "same", False), ((100, 100), (71, 71), "same", True),
+        ((100, 100), (31, 31), "circular", True), ((64, 64, 64), (15, 15, 15), "same", True),
+        ((100_000,), (1000,), "same", True), ((100_000,), (100,), "same", False),
     ],
-)
+)  # fmt: skip
 def test_transforms_are_for_large_filters(signal, size, boundary, worth):
     geometry = Geometry(signal, size, 1, boundary)
     problem = Problem(filters=np.ones((20, 1, *size)), geometry=geometry, penalty=np.ones((20, 1)))

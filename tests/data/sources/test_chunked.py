@@ -307,29 +307,18 @@ def test_no_pickle_of_a_store_is_loaded(tmp_path, place, dtype):
 @pytest.mark.parametrize(
     ("form", "changed"),
     [
-        (2, {"filters": [{"id": "json2"}]}),
-        (2, {"filters": [{"id": "delta", "dtype": "|O"}]}),
-        (2, {"filters": [{"id": "zlib"}], "compressor": {"id": "zlib"}}),
-        (2, {"compressor": {"id": "unheard_of"}}),
-        (2, {"compressor": {"name": "zlib", "id": "pickle"}}),
-        (2, {"filters": 3}),
-        (2, {"dtype": [["a", "<f4"]]}),
-        (2, {"dtype": "|V8"}),
-        (2, {"dtype": "|S4"}),
-        (2, {"shape": "many"}),
-        (2, {"shape": [4, 9]}),
-        (2, {"chunks": None}),
-        (2, {"chunks": [0, 9, 11]}),
-        (2, {"dimension_separator": "../"}),
+        (2, {"filters": [{"id": "json2"}]}), (2, {"filters": [{"id": "delta", "dtype": "|O"}]}),
+        (2, {"filters": [{"id": "zlib"}], "compressor": {"id": "zlib"}}), (2, {"compressor": {"id": "unheard_of"}}),
+        (2, {"compressor": {"name": "zlib", "id": "pickle"}}), (2, {"filters": 3}), (2, {"dtype": [["a", "<f4"]]}),
+        (2, {"dtype": "|V8"}), (2, {"dtype": "|S4"}), (2, {"shape": "many"}), (2, {"shape": [4, 9]}),
+        (2, {"chunks": None}), (2, {"chunks": [0, 9, 11]}), (2, {"dimension_separator": "../"}),
         (3, {"codecs": [*V3["codecs"], {"name": "numcodecs.pickle", "configuration": {}}]}),
         (3, {"codecs": [*V3["codecs"], "pickle"]}),
         (3, {"codecs": [*V3["codecs"], {"name": "numcodecs.zlib", "configuration": {"id": "pickle"}}]}),
         (3, {"chunk_grid": SHARDED["chunk_grid"], "codecs": [*SHARDED["codecs"], {"name": "gzip"}]}),
-        (3, {"data_type": "object"}),
-        (3, {"data_type": {"name": "struct"}}),
-        (3, {"data_type": "string"}),
+        (3, {"data_type": "object"}), (3, {"data_type": {"name": "struct"}}), (3, {"data_type": "string"}),
     ],
-)
+)  # fmt: skip
 def test_other_metadata_are_refused(tmp_path, form, changed):
     refused(ZarrSource, store(tmp_path / "a.zarr", form, **changed), "", "cannot read")
 

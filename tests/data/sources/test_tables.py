@@ -147,18 +147,14 @@ def test_what_tables_are_written_in(read, text, names, rows):
 @pytest.mark.parametrize(
     ("text", "rate", "left_out"),
     [
-        ("time,x\n0,1\n0.002,2\n0.004,3\n", 500, "time"),
-        ("Time (ms);x\n10;1\n12;2\n14;3\n", 500, "Time (ms)"),
-        ("t\tx\n0\t1\n0,5\t2\n1\t3\n", 2, "t"),
-        ("seconds,x\n0,1\n1,2\n", 1, "seconds"),
-        ("sample,x\n7,1\n8,2\n9,3\n", None, "sample"),
-        (",0\n0,1\n1,2\n2,3\n", None, ""),
-        ('"","V1"\n"1",1\n"2",2\n"3",3\n', None, ""),
-        ("0.1,1\n0.2,2\n0.3,3\n", None, ""),
+        ("time,x\n0,1\n0.002,2\n0.004,3\n", 500, "time"), ("Time (ms);x\n10;1\n12;2\n14;3\n", 500, "Time (ms)"),
+        ("t\tx\n0\t1\n0,5\t2\n1\t3\n", 2, "t"), ("seconds,x\n0,1\n1,2\n", 1, "seconds"),
+        ("sample,x\n7,1\n8,2\n9,3\n", None, "sample"), (",0\n0,1\n1,2\n2,3\n", None, ""),
+        ('"","V1"\n"1",1\n"2",2\n"3",3\n', None, ""), ("0.1,1\n0.2,2\n0.3,3\n", None, ""),
         ("Unnamed: 0,x\n0,1\n1,2\n2,3\n", None, "Unnamed: 0"),
         ("\n".join(f"{i / 360:.3f} {1 + i}" for i in range(30)), None, ""),
     ],
-)
+)  # fmt: skip
 def test_times_are_no_samples(read, text, rate, left_out):
     table = read(text)
     np.testing.assert_array_equal(table.samples[:2, 0], [1, 2])
