@@ -125,20 +125,6 @@ def test_failures_that_are_nobodys_fault_exit_with_1(cli, model, monkeypatch):
     assert "Traceback" in answer.err
 
 
-def test_ctrl_c_speaks_of_models_only_where_there_would_be_one(cli, images, model, tmp_path, monkeypatch):
-    def interrupted(*arguments, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(pointillist.plot, "save_mosaic", interrupted)
-    assert _one_line(cli("show", model), code=130) == "error: interrupted\n"
-    monkeypatch.setattr(pt.OnlineCSC, "encode", interrupted)
-    answer = cli("encode", model, images, "-o", tmp_path / "codes.safetensors")
-    assert _one_line(answer, code=130) == "error: interrupted; no codes were written\n"
-    monkeypatch.setattr(pt, "read_photograph", interrupted)
-    one = images / "image1.png"
-    assert _one_line(cli("denoise", one), code=130) == f"error: interrupted; nothing was written for {one}\n"
-
-
 def test_version_and_help_as_a_program():
     def program(*words):
         return subprocess.run(

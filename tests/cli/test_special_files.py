@@ -76,19 +76,12 @@ def test_pipes_in_folders_and_patterns_are_left_out(pipe, tmp_path):
 def test_commands_refuse_pipes(cli, model, images, pipe, tmp_path, suffix):
     path, picture, out = pipe(suffix), images / "image1.png", tmp_path / "out.safetensors"
     commands = [
-        ("info", path),
-        ("show", path),
-        ("encode", path, picture, "-o", out),
-        ("encode", model, path, "-o", out),
-        ("learn", path, "-o", out),
-        ("learn", picture, "--validation", path, "-o", out),
-        ("inpaint", path),
-        ("inpaint", picture, "--mask", path),
-        ("inpaint", picture, "--reference", path, "--mask", picture),
-        ("denoise", picture, "--filters", path),
-        ("denoise", path, "-o", images),
-        ("denoise", path, "--crop", "0,0,9,9"),
-    ]
+        ("info", path), ("show", path), ("encode", path, picture, "-o", out), ("encode", model, path, "-o", out),
+        ("learn", path, "-o", out), ("learn", picture, "--validation", path, "-o", out),
+        ("inpaint", path), ("inpaint", picture, "--mask", path),
+        ("inpaint", picture, "--reference", path, "--mask", picture), ("denoise", picture, "--filters", path),
+        ("denoise", path, "-o", images), ("denoise", path, "--crop", "0,0,9,9"),
+    ]  # fmt: skip
     for command in commands:
         done = cli(*command)
         assert (done.code, "is a pipe, not a file" in done.err) == (2, True), (command, done.err)

@@ -35,14 +35,9 @@ def test_other_names_are_refused(name):
         is_cpu(name)
 
 
-def test_without_cupy_one_line_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(RuntimeError, match=r"pip install 'pointillist\[cuda\]'") as caught:
-        open_device("cuda")
-    assert "\n" not in str(caught.value)
+def _cupy(count):
+    """CuPy where a driver counts so many devices, or where there is no driver."""
 
-
-def _fake(count):
     def devices_there():
         if count is None:
             raise OSError("no driver\nat all")
@@ -51,17 +46,19 @@ def _fake(count):
     return SimpleNamespace(cuda=SimpleNamespace(runtime=SimpleNamespace(getDeviceCount=devices_there)))
 
 
-def test_without_a_driver_one_line_says_so(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cupy", _fake(None))
-    with pytest.raises(RuntimeError, match="found no CUDA device") as caught:
-        open_device("cuda")
+@pytest.mark.parametrize(
+    ("cupy", "name", "words"),
+    [
+        (None, "cuda", r"pip install 'pointillist\[cuda\]'"),
+        (_cupy(None), "cuda", "found no CUDA device"),
+        (_cupy(1), "cuda:1", "there are 1 CUDA devices"),
+    ],
+)
+def test_what_is_missing_is_said_in_one_line(monkeypatch, cupy, name, words):
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    with pytest.raises(RuntimeError, match=words) as caught:
+        open_device(name)
     assert "\n" not in str(caught.value)
-
-
-def test_a_device_that_is_not_there_is_refused(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cupy", _fake(1))
-    with pytest.raises(RuntimeError, match="there are 1 CUDA devices"):
-        open_device("cuda:1")
 
 
 class _Stream(nullcontext):

@@ -15,7 +15,6 @@ from pointillist.dictionary.update import (
     initial_filters,
     replace_filters,
     spread_patches,
-    step_length,
     unused_filters,
 )
 from pointillist.problem import certificate
@@ -197,14 +196,6 @@ def test_filters_take_turns_where_little_is_new():
         parts = [filters_in_turn(60, step, share) for step in range(12)]
         counts = np.bincount(np.concatenate(parts), minlength=60)
         assert counts.min() == counts.max() < 12
-
-
-def test_updates_are_longer_where_much_is_new():
-    assert step_length(1.0, 1) == 1
-    lengths = [step_length(share, 2) for share in (1.0, 0.3, 0.1, 0.0)]
-    assert lengths == sorted(lengths, reverse=True)
-    assert lengths[0] < 2
-    assert lengths[-1] == 1
 
 
 @pytest.mark.parametrize("kind", ["toeplitz", "dense"])

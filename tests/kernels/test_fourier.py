@@ -22,22 +22,8 @@ def test_lines_are_transformed_as_numpy_does_it(length):
 
 
 def test_lengths_with_large_factors_are_refused():
-    assert [n for n in range(1, 40) if not fourier.can_transform(n)] == [
-        11,
-        13,
-        17,
-        19,
-        22,
-        23,
-        26,
-        29,
-        31,
-        33,
-        34,
-        37,
-        38,
-        39,
-    ]
+    large = [n for n in range(1, 40) if any(n % prime == 0 for prime in (11, 13, 17, 19, 23, 29, 31, 37))]
+    assert [n for n in range(1, 40) if not fourier.can_transform(n)] == large
 
 
 @pytest.mark.parametrize("stored", [np.float32, np.float64])

@@ -185,11 +185,7 @@ def test_nobody_is_told_what_was_said(given, size):
 @pytest.mark.parametrize(
     ("shape", "channels", "advice"),
     [
-        (
-            (4, 20, 20, 3),
-            False,
-            r"pt\.as_signals\(list\(X\)\) for pictures, with channels=True.*filter_size=\(3, 3, 3\)",
-        ),
+        ((4, 20, 20, 3), False, r"pt\.as_signals\(list\(X\)\) for pictures, with channels=True.*=\(3, 3, 3\)"),
         ((4, 20, 20, 4), True, r"pt\.as_signals\(list\(X\)\) for pictures.*filter_size=\(3, 3\)"),
         ((20, 30, 3), False, r"pt\.as_signals\(X\) for one picture, np\.moveaxis\(X, -1, 1\) for series"),
         ((5, 200, 3), True, r"np\.moveaxis\(X, -1, 1\) for series"),

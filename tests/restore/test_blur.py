@@ -137,13 +137,6 @@ def test_a_constant_picture_has_no_blur_and_warns_of_nothing(kind):
     assert found.kernel.shape == (1, 1)
 
 
-def test_a_constant_picture_stays_constant_when_deblurred():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", RuntimeWarning)
-        warnings.simplefilter("ignore", pt.BlurMisfitWarning)
-        np.testing.assert_array_equal(pt.deblur(np.full((80, 80), 90, np.uint8), np.ones((3, 3))), 90)
-
-
 @pytest.fixture(scope="module")
 def camera():
     return pt.photographs("test")["camera"].astype(np.float64)

@@ -14,7 +14,6 @@ from pointillist.restore.engine import (
     code,
     contrast,
     predicted_penalty,
-    recover,
     refit,
     separate,
     synthesise,
@@ -52,12 +51,6 @@ def test_refitting_lowers_the_squared_error(picture, filters):
         return np.sum(weights * (picture - fit[0]) ** 2)
 
     assert loss(fitted) < 0.7 * loss(codes)
-
-
-def test_no_detail_is_no_codes(filters):
-    recovered = recover(Damaged([np.full((1, 20, 20), 0.4)], [np.ones((1, 20, 20))]), filters[:, None], 0.1, Settings())
-    assert recovered.codes.nnz == 0
-    np.testing.assert_allclose(recovered.signals[0], 0.4, atol=1e-6)
 
 
 def seen(picture, keep=0.6):

@@ -86,15 +86,6 @@ def test_a_constant_picture_stays_one_and_no_error_is_expected():
     assert np.max(deviation) < 1e-6
 
 
-def test_orders_of_memory_do_not_matter():
-    rng = np.random.default_rng(4)
-    planes, missing = rng.random((2, 40, 50)), rng.random((40, 50)) < 0.2
-    plain, _ = predicted(planes, missing, ~missing, planes[0])
-    turned = np.asfortranarray(missing)
-    other, _ = predicted(np.asfortranarray(planes), turned, ~turned, np.asfortranarray(planes[0]))
-    np.testing.assert_allclose(plain, other, rtol=1e-10)
-
-
 def test_the_deepest_pixel_is_still_filled():
     side = 2 * TUNING.deepest
     missing = hole(30, 30, side, side)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pointillist.solvers import admm
-from pointillist.solvers.admm import FrequencyADMM, SampledADMM, SampledOperator, band_width, make_system
+from pointillist.solvers.admm import FrequencyADMM, SampledADMM, SampledOperator, make_system
 
 
 def dense_iteration(matrix, x, penalty, rho, alpha, iterations):
@@ -130,12 +130,6 @@ def test_conjugate_gradients_need_no_band(boundary, channels, reference):
     right = np.random.default_rng(5).standard_normal((1, channels, 6, 7))
     expected = np.linalg.solve(matrix @ matrix.T + rho * np.eye(right.size), right.ravel())
     np.testing.assert_allclose(system(right, 1).ravel(), expected, atol=1e-9)
-
-
-def test_band_width_is_the_reach_of_a_filter():
-    assert band_width((10,), (4,)) == 3
-    assert band_width((10, 12), (3, 4)) == 2 * 12 + 3
-    assert band_width((5, 10, 12), (2, 3, 4)) == 120 + 2 * 12 + 3
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from pointillist.problem import Geometry, Problem
+from pointillist.problem import Geometry
 from pointillist.sampling import Sample
 from pointillist.solvers import CoordinateDescent, fourier_scan, scanning
 from pointillist.solvers.scanning import DescentState
@@ -80,20 +80,6 @@ def test_answers_by_transforms_are_certified(reference, monkeypatch, boundary, d
     assert result.gap[0] <= solver.tol
     assert result.objective[0] * (1 - result.gap[0]) <= expected.objective * (1 + 1e-12)
     assert result.objective[0] >= expected.objective * (1 - 1e-9)
-
-
-@pytest.mark.parametrize(
-    ("signal", "size", "boundary", "worth"),
-    [
-        ((100, 100), (11, 11), "same", False), ((100, 100), (71, 71), "same", True),
-        ((100, 100), (31, 31), "circular", True), ((64, 64, 64), (15, 15, 15), "same", True),
-        ((100_000,), (1000,), "same", True), ((100_000,), (100,), "same", False),
-    ],
-)  # fmt: skip
-def test_transforms_are_for_large_filters(signal, size, boundary, worth):
-    geometry = Geometry(signal, size, 1, boundary)
-    problem = Problem(filters=np.ones((20, 1, *size)), geometry=geometry, penalty=np.ones((20, 1)))
-    assert fourier_scan.is_worth_transforms(problem) is worth
 
 
 def test_spectra_of_large_signals_are_bounded():

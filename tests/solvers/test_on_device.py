@@ -271,14 +271,9 @@ def test_signals_get_a_channel_and_a_precision(host_device):
     ("signals", "weights", "match"),
     [
         (np.ones((3, 4)), None, "3 axes"),
-        ([np.ones(4)], None, r"signals\[0\] must have 2 axes"),
-        (np.ones((2, 3, 4)) * 1j, None, "signals must hold real numbers"),
-        (np.ones((0, 3, 4)), None, "is empty"),
         (np.full((2, 3, 4), np.nan), None, r"signals\[0\] is NaN everywhere"),
         (np.ones((2, 3, 4)), -np.ones((2, 3, 4)), r"weights\[0\] must be finite and not negative"),
         (np.ones((2, 3, 4)), np.arange(2.0)[:, None, None] * np.ones((2, 3, 4)), r"weights\[0\] is zero everywhere"),
-        (np.ones((2, 3, 4)), np.ones((2, 3, 5)), "must agree"),
-        (np.ones((2, 3, 4)), np.ones((3, 3, 4)), "one array for each of the 2 signals"),
     ],
 )
 def test_bad_signals_are_refused(host_device, signals, weights, match):

@@ -240,12 +240,3 @@ def test_correlations_of_padded_signals(samples):
     for one, signal in zip(found, signals, strict=True):
         expected = problem.operator.correlate(signal) / problem.penalty
         np.testing.assert_allclose(one[4:-4].T, expected, atol=1e-12)
-
-
-def test_numbers_of_any_type_are_numbers():
-    signals, filters = recording(5, 2)
-    one, other = (
-        followed(problem_of(signals, filters), signals, tol=tol, max_iter=rounds)[0]
-        for tol, rounds in ((0.25, 9), (np.longdouble("0.25"), np.int16(9)))
-    )
-    assert one.objective.tolist() == other.objective.tolist()

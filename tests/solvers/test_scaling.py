@@ -34,11 +34,6 @@ def test_answers_do_not_depend_on_norms_and_weights(filters, weights):
     np.testing.assert_allclose(other.codes.to_dense() * factors, USUAL.codes.to_dense(), atol=1e-3)
 
 
-def test_a_single_loud_sample_as_a_filter_converges():
-    result = pt.encode(np.random.default_rng(0).standard_normal((1, 60)), [[70.0]], 7.0)
-    assert result.status is pt.Status.CONVERGED
-
-
 @pytest.mark.parametrize("power", [96, -96])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_codes_have_the_same_bits_for_extreme_signals(power, dtype):
