@@ -108,12 +108,12 @@ def scan_codes(layout, residual, codes, factors, nonnegative, best, best_filter,
 
 def merge(codes, values, fresh, n_positions, n_filters):
     """Codes in the order of their positions with `fresh` ones put in between, of value zero; known ones are dropped."""
-    known, keys = (some % n_positions * n_filters + some // n_positions for some in (codes, fresh))
-    order = np.argsort(keys, kind="stable")
-    keys, fresh = keys[order], fresh[order]
-    places = np.searchsorted(known, keys)
-    is_new = np.append(known, -1)[places] != keys
-    return np.insert(codes, places[is_new], fresh[is_new]), np.insert(values, places[is_new], 0)
+    every = np.concatenate([codes, fresh])
+    filters, positions = np.divmod(every, n_positions)
+    keys = positions * n_filters + filters
+    order = np.argsort(keys, kind="stable")  # known ones come before fresh ones
+    order = order[np.diff(keys[order], prepend=-1) > 0]
+    return every[order], np.concatenate([values, np.zeros(len(fresh), values.dtype)])[order]
 
 
 @kernel

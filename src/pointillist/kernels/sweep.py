@@ -255,10 +255,10 @@ def _sweep(s, team, scene):
     for n in range(np.uintp(first), np.uintp(last)):
         move[n] += values[n]
     # Codes that are zero stay there until a sweep says otherwise: the residual keeps what they did.
-    for m in range(MEMORY):
-        for n in range(first, last):
+    for n in range(first, last):
+        for m in range(MEMORY if values[n] == 0 else 0):
             change = memory.moves[m, n]
-            if change != 0 and values[n] == 0:
+            if change != 0:
                 memory.moves[m, n] = 0
                 _add(memory.steps[m], n, change, scene)
                 if m == newest and way == RECORDED:

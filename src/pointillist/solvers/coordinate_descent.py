@@ -392,7 +392,8 @@ class HostWorkingSet:
         positions = positions[best[positions] > best.dtype.type(factor * (1 + 4 * self.epsilon))]
         if self.state.transforms is not None and settings.ridge == 0:
             most = int(max(TUNING.new_codes * len(self.codes), len(best) / 8, 1))
-            positions = np.sort(positions[np.argsort(-best[positions], kind="stable")[:most]])
+            if len(positions) > most:
+                positions = np.sort(positions[np.argsort(-best[positions], kind="stable")[:most]])
         n_positions = self.geometry.n_positions
         fresh = winner[positions].astype(np.int64) * n_positions + positions
         self.codes, self.values = merge(self.codes, self.values, fresh, n_positions, self.problem.n_filters)

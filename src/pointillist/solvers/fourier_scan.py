@@ -156,8 +156,8 @@ class FourierScan:
 
             most, names = np.zeros(kept), np.zeros(kept, np.int32)
             for ratios, filters in mapper(work, range(self.groups)):
-                better = ratios > most
-                most[better], names[better] = ratios[better], filters[better]
+                np.copyto(names, filters, where=ratios > most)
+                np.maximum(most, ratios, out=most)
             found[positions], which[positions] = most, names
 
     def _scan_group(

@@ -119,7 +119,8 @@ class Field:
         """The strips of codes at positions in ascending order."""
         codes = np.searchsorted(positions, self.first_positions)
         own = codes[1:] > codes[:-1]
-        reached = np.any([np.roll(own, further) for further in range(self._strips.n_colours)], axis=0)
+        before = np.arange(len(own)) - np.arange(self._strips.n_colours)[:, None]  # the first comes behind the last
+        reached = own[before].any(axis=0)
         return self._strips._replace(codes=codes, ends=np.where(reached, self._strips.ends, self._strips.begins))
 
     def ghosts(self, positions: NDArray, bases: NDArray) -> tuple[NDArray, NDArray]:
