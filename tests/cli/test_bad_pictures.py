@@ -76,11 +76,6 @@ def test_files_that_cannot_be_mended(mend, tmp_path, grey, command, name):
     refused(mend(command, name), name)
 
 
-def test_a_folder_without_pictures(mend, tmp_path, command):
-    (tmp_path / "folder").mkdir()
-    refused(mend(command, "folder"), "folder")
-
-
 def test_a_file_that_may_not_be_read(mend, tmp_path, grey, command, monkeypatch):
     Image.fromarray(grey).save(tmp_path / "locked.png")
 
@@ -130,50 +125,27 @@ def test_options_out_of_range(mend, tmp_path, grey, command, options, words):
         ("deblur photo.png --estimate disk", "--estimate motion"),
         ("demosaic photo.png --pattern RGB", "--pattern RGGB"),
         ("super-resolve photo.png --factor 1", "--factor"),
+        ("deblur photo.png --psf high.png", "psf larger"),
+        ("deblur photo.png --psf black.png", "black.png zero"),
+        ("deblur photo.png --psf absent.png", "absent.png"),
+        ("deblur photo.png --gaussian -1", "--gaussian positive"),
+        ("deblur photo.png --gaussian 1 --sigma -2", "--sigma positive"),
+        ("deblur photo.png --motion 9", "--motion 9,30"),
+        ("deblur photo.png", "--psf --gaussian --motion"),
+        ("inpaint photo.png --mask small.png", "small.png photo.png agree"),
+        ("inpaint photo.png --mask all.png", "photo.png missing"),
+        ("inpaint photo.png --mask absent.png", "absent.png"),
+        ("inpaint photo.png --key #zz0000", "colour #zz0000"),
     ],
 )
 def test_options_of_one_command(mend, tmp_path, grey, words, said):
-    Image.fromarray(grey).save(tmp_path / "photo.png")
+    white = np.full((90, 40), 255, np.uint8)
+    for name, pixels in {
+        "photo": grey, "high": white[:, :3], "black": 0 * white[:3, :3], "small": grey[:5, :5], "all": white[: len(grey)],
+    }.items():  # fmt: skip
+        Image.fromarray(pixels).save(tmp_path / f"{name}.png")
     command, *rest = words.split()
     refused(mend(command, *rest, plain=True), *said.split())
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--psf", "high.png"], ["psf", "larger"]),
-        (["--psf", "black.png"], ["black.png", "zero"]),
-        (["--psf", "absent.png"], ["absent.png"]),
-        (["--gaussian", "-1"], ["--gaussian", "positive"]),
-        (["--gaussian", "1", "--sigma", "-2"], ["--sigma", "positive"]),
-        (["--motion", "9"], ["--motion", "9,30"]),
-        ([], ["--psf", "--gaussian", "--motion"]),
-    ],
-    ids=lambda value: " ".join(value),
-)
-def test_blurs(mend, tmp_path, grey, options, words):
-    Image.fromarray(grey).save(tmp_path / "photo.png")
-    Image.fromarray(np.full((90, 3), 255, np.uint8)).save(tmp_path / "high.png")
-    Image.fromarray(np.zeros((3, 3), np.uint8)).save(tmp_path / "black.png")
-    refused(mend("deblur", "photo.png", *options, plain=True), *words)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--mask", "small.png"], ["small.png", "photo.png", "agree"]),
-        (["--mask", "all.png"], ["photo.png", "missing"]),
-        (["--mask", "absent.png"], ["absent.png"]),
-        (["--key", "#zz0000"], ["colour", "#zz0000"]),
-        ([], ["photo.png", "--mask", "--key"]),
-    ],
-    ids=lambda value: " ".join(value),
-)
-def test_masks(mend, tmp_path, grey, options, words):
-    Image.fromarray(grey).save(tmp_path / "photo.png")
-    Image.fromarray(grey[:5, :5]).save(tmp_path / "small.png")
-    Image.fromarray(np.full(SHAPE, 255, np.uint8)).save(tmp_path / "all.png")
-    refused(mend("inpaint", "photo.png", *options, plain=True), *words)
 
 
 def test_nothing_missing_gives_the_picture_back(mend, tmp_path, grey):

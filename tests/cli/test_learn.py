@@ -5,7 +5,6 @@ import pytest
 from PIL import Image
 from tests.cli.conftest import done, refused
 
-import pointillist as pt
 from pointillist import BatchCSC, OnlineCSC, contrast_normalise, load, load_signals
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")
@@ -101,14 +100,3 @@ def test_report_of_a_run(learn, images, tmp_path):
     assert "image1.png, as it is" in page
     assert "<dt>penalty</dt><dd>1.0</dd>" in page
     refused(learn("--report", tmp_path / "out.safetensors"), "give them different names")
-
-
-def test_a_model_that_another_run_wrote_meanwhile_is_noticed(learn, tmp_path, monkeypatch):
-    """Also if that run was quicker, and learned with other settings."""
-    output = tmp_path / "out.safetensors"
-    assert "another program" not in learn().err
-    assert "another program" not in learn().err
-    update = pt.FilterUpdate
-    monkeypatch.setattr(pt, "FilterUpdate", lambda **how: (output.write_bytes(b"theirs"), update(**how))[1])
-    assert "out.safetensors was written by another program since this run began" in learn().err
-    assert load(output).n_iter_ > 0

@@ -635,13 +635,11 @@ def test_other_filters_cannot_be_begun_with(name, change, message):
         model.fit(ROWS, warm_start=True)
 
 
-@pytest.mark.parametrize(
-    ("verbose", "steps"), [(0, []), (False, []), (1, [1, 2, 5, 10, 12]), (True, [1, 2, 5, 10, 12])]
-)
-def test_lines_come_less_and_less_often(verbose, steps, capsys):
+@pytest.mark.parametrize("verbose", [0, False, 1, True])
+def test_lines_come_less_and_less_often(verbose, capsys):
     _learner("OnlineCSC", batch_size=1).fit(ROWS, verbose=verbose)
     said = capsys.readouterr().out.splitlines()
-    assert [int(line.split(":")[0].removeprefix("step ")) for line in said] == steps
+    assert [int(line.split(":")[0].removeprefix("step ")) for line in said] == ([1, 2, 5, 10, 12] if verbose else [])
 
 
 def test_two_tells_of_every_step_and_of_signals_that_are_held_out(capsys):
