@@ -5,7 +5,6 @@ import dataclasses
 import numpy as np
 import pytest
 
-from pointillist.solvers import admm
 from pointillist.solvers.admm import FrequencyADMM, SampledADMM, SampledOperator, make_system
 
 
@@ -130,15 +129,3 @@ def test_conjugate_gradients_need_no_band(boundary, channels, reference):
     right = np.random.default_rng(5).standard_normal((1, channels, 6, 7))
     expected = np.linalg.solve(matrix @ matrix.T + rho * np.eye(right.size), right.ravel())
     np.testing.assert_allclose(system(right, 1).ravel(), expected, atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("more", "memory", "factors"),
-    [({}, 1e9, 1), ({}, 1.0, 0), ({"boundary": "circular"}, 1e9, 0), ({"channels": 2}, 1e9, 0)],
-)
-def test_the_choice_follows_counts_and_memory(reference, monkeypatch, more, memory, factors):
-    made, plain = [], admm.banded_cholesky
-    monkeypatch.setattr(admm, "banded_cholesky", lambda *given: made.append(given) or plain(*given))
-    operator = SampledOperator(reference.problem(np.random.default_rng(8), (40,), (3,), **more)[0], None)
-    make_system("auto", operator, 1.0, 1000, 1000, memory)
-    assert len(made) == factors

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import pointillist as pt
-from pointillist.problem import Geometry, Problem, certificate
+from pointillist.problem import Geometry, certificate
 from pointillist.solvers import CoordinateDescent, encoding
 from pointillist.solvers.base import Status
-from pointillist.solvers.large_signals import Blocks, TiledDescent, by_tiles
+from pointillist.solvers.large_signals import Blocks, TiledDescent
 
 SHAPES = [((300,), (5,), 32), ((70, 83), (4, 5), 16), ((12, 20, 18), (2, 3, 3), 5)]
 
@@ -147,22 +147,6 @@ def test_a_large_circle_is_solved_whole(reference, monkeypatch):
     monkeypatch.setattr("pointillist.solvers.large_signals.LARGE", 2000)
     found = encoding.encode(image, filters, 0.4, boundary="circular")
     assert found.objective[0] == whole.objective[0]
-
-
-def test_signals_of_many_channels_are_large_sooner_and_have_smaller_tiles():
-    def blocks(channels):
-        return Blocks.of(Geometry((10**7,), (64,), channels), None)
-
-    assert blocks(1).side == blocks(8).side == 2**16
-    assert blocks(64).side == 2**13
-
-    def solver(positions, channels):
-        geometry = Geometry((positions,), (4,), channels)
-        problem = Problem(filters=np.ones((1, channels, 4)), geometry=geometry, penalty=np.ones((1, 1)))
-        return type(by_tiles(CoordinateDescent(), problem, None))
-
-    assert solver(2**22 - 1, 4) is CoordinateDescent
-    assert solver(2**21, 8) is TiledDescent
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
