@@ -104,14 +104,19 @@ def _add(sums, problem, signal, indices, values, residual, weight):
     sums.add(batch, problem.filters, np.array([weight]))
 
 
+def _coded(rng, signal, size, share=0.1, **how):
+    """A problem, a signal and codes that are not optimal for it, with the residual they leave."""
+    problem, x = _problem(rng, signal, size, **how)
+    indices = np.flatnonzero(rng.random(problem.n_filters * problem.geometry.n_positions) < share)
+    values = rng.standard_normal(len(indices)).astype(x.dtype)
+    return problem, x, indices, values, certificate(problem, 0, x, indices, values).residual.astype(x.dtype)
+
+
 def _sums(kind, seed, signal, size, *, n_filters=4, channels=1, n_signals=3, **how):
-    """Statistics of some random signals with random codes that are not optimal."""
+    """Statistics of some random signals with random codes."""
     rng, sums = np.random.default_rng(seed), make_statistics(kind, n_filters, channels, size)
     for _ in range(n_signals):
-        problem, x = _problem(rng, signal, size, n_filters=n_filters, channels=channels, **how)
-        indices = np.flatnonzero(rng.random(n_filters * problem.geometry.n_positions) < 0.1)
-        values = rng.standard_normal(len(indices))
-        _add(sums, problem, x, indices, values, certificate(problem, 0, x, indices, values).residual, 1.0)
+        _add(sums, *_coded(rng, signal, size, n_filters=n_filters, channels=channels, **how), 1.0)
     return sums
 
 
@@ -149,6 +154,7 @@ def reference():
         filters=_filters,
         problem=_problem,
         add=_add,
+        coded=_coded,
         sums=_sums,
         swept=_swept,
         surrogate=_surrogate,

@@ -19,7 +19,7 @@ from pointillist.dictionary.statistics import (
     step_bounds,
 )
 from pointillist.kernels import statistics as kernels
-from pointillist.problem import Geometry, certificate
+from pointillist.problem import Geometry
 from pointillist.solvers.encoding import encode
 from pointillist.validation import BOUNDARIES
 
@@ -33,18 +33,8 @@ SHAPES = {
 }
 
 
-def coded(reference, seed, shape, *, boundary="valid", channels=1, weights=None, n_filters=3, dtype=np.float64):
-    """A problem, a signal and codes that are not optimal for it, with the residual they leave."""
-    rng = np.random.default_rng(seed)
-    signal, size = SHAPES[shape]
-    problem, x = reference.problem(
-        rng, signal, size, boundary=boundary, channels=channels, weights=weights, n_filters=n_filters, dtype=dtype
-    )
-    n_codes = n_filters * problem.geometry.n_positions
-    indices = np.flatnonzero(rng.random(n_codes) < 0.15)
-    values = rng.standard_normal(len(indices)).astype(dtype)
-    residual = certificate(problem, 0, x, indices, values).residual.astype(dtype)
-    return problem, x, indices, values, residual
+def coded(reference, seed, shape, *, boundary="valid", **how):
+    return reference.coded(np.random.default_rng(seed), *SHAPES[shape], 0.15, boundary=boundary, **how)
 
 
 def both(reference, problem, *answers, weight=1.0):

@@ -19,7 +19,13 @@ COMBINATIONS = [
     *((SampledADMM(quadratic="cg", **EXACT), boundary) for boundary in BOUNDARIES),
     (FrequencyADMM(**EXACT), "circular"),
 ]
-SHAPES = {"1-D": ((24,), (5,)), "long 1-D": ((30,), (18,)), "2-D": ((7, 8), (3, 2)), "3-D": ((4, 4, 5), (2, 2, 3))}
+PROBLEMS = {
+    "1-D": ((24,), (5,), {}), "long 1-D": ((30,), (18,), {}), "2-D": ((7, 8), (3, 2), {}),
+    "3-D": ((4, 4, 5), (2, 2, 3), {}), "channels, 1-D": ((24,), (5,), {"channels": 2}),
+    "channels, 2-D": ((7, 8), (3, 2), {"channels": 2}), "mask": ((7, 8), (3, 2), {"weights": "mask"}),
+    "uneven": ((7, 8), (3, 2), {"weights": "uneven"}), "sampled": ((7, 8), (3, 2), {"sample": 0.4}),
+}  # fmt: skip
+REFUSED = {"channels": "one channel", "weights": "weights", "sample": "sampling"}
 
 
 def name(value):
@@ -66,35 +72,18 @@ def check(reference, solver, problem, signals):
 
 
 @pytest.mark.parametrize(("solver", "boundary"), COMBINATIONS, ids=name)
-@pytest.mark.parametrize("shape", SHAPES)
-def test_every_boundary_and_dimension(solver, boundary, shape, reference):
-    signal, size = SHAPES[shape]
-    problem, x = reference.problem(np.random.default_rng(1), signal, size, boundary=boundary)
-    result = check(reference, solver, problem, [x])
-    assert result.codes.nnz > 0
-
-
-@pytest.mark.parametrize(("solver", "boundary"), COMBINATIONS, ids=name)
-@pytest.mark.parametrize("shape", ["1-D", "2-D"])
-def test_channels(solver, boundary, shape, reference):
-    signal, size = SHAPES[shape]
-    problem, x = reference.problem(np.random.default_rng(2), signal, size, boundary=boundary, channels=2)
-    if takes(solver, channels=2):
-        check(reference, solver, problem, [x])
+@pytest.mark.parametrize("kind", PROBLEMS)
+def test_every_kind_of_problem_is_solved_or_refused(solver, boundary, kind, reference):
+    (signal, size, more), rng = PROBLEMS[kind], np.random.default_rng(1)
+    if "sample" in more:
+        n_codes = 3 * Geometry(signal, size, 1, boundary).n_positions
+        more = {"sample": np.flatnonzero(rng.random(n_codes) < more["sample"])}
+    problem, x = reference.problem(rng, signal, size, boundary=boundary, **more)
+    if takes(solver, **more):
+        assert check(reference, solver, problem, [x]).codes.nnz > 0
     else:
-        with pytest.raises(ValueError, match="one channel"):
+        with pytest.raises(ValueError, match=REFUSED[next(iter(more))]):
             solver.solve(solver.prepare(problem), [x])
-
-
-@pytest.mark.parametrize(("solver", "boundary"), COMBINATIONS, ids=name)
-@pytest.mark.parametrize("weights", ["mask", "uneven"])
-def test_weights(solver, boundary, weights, reference):
-    problem, x = reference.problem(np.random.default_rng(3), (7, 8), (3, 2), boundary=boundary, weights=weights)
-    if takes(solver, weights=problem.weights):
-        check(reference, solver, problem, [x])
-    else:
-        with pytest.raises(ValueError, match="weights"):
-            solver.prepare(problem)
 
 
 @pytest.mark.parametrize(("solver", "boundary"), COMBINATIONS, ids=name)
@@ -104,20 +93,6 @@ def test_each_signal_with_its_own_weights(solver, boundary, reference):
     problem = dataclasses.replace(problem, weights=2 * rng.random((2, 1, 24)))
     if takes(solver, weights=problem.weights):
         check(reference, solver, problem, [x, rng.standard_normal(x.shape)])
-
-
-@pytest.mark.parametrize(("solver", "boundary"), COMBINATIONS, ids=name)
-def test_sampled_codes(solver, boundary, reference):
-    rng = np.random.default_rng(5)
-    n_positions = Geometry((7, 8), (3, 2), 1, boundary).n_positions
-    sample = np.flatnonzero(rng.random(3 * n_positions) < 0.4)
-    problem, x = reference.problem(rng, (7, 8), (3, 2), boundary=boundary, sample=sample)
-    if takes(solver, sample=sample):
-        result = check(reference, solver, problem, [x])
-        assert 0 < result.codes.nnz <= len(sample)
-    else:
-        with pytest.raises(ValueError, match="sampling"):
-            solver.prepare(problem)
 
 
 @pytest.mark.filterwarnings("error")
