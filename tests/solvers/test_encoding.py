@@ -241,7 +241,7 @@ def test_bad_arguments_are_named(filters, change, message):
 
 
 OUT_OF_RANGE = {
-    "penalty": (0, -1.0, np.inf), "sampling": (0, 1.1), "boundary": ("mirror",), "solver": ("simplex", 3),
+    "penalty": (0, -1.0, np.inf, None), "sampling": (0, 1.1), "boundary": ("mirror",), "solver": ("simplex", 3),
     "n_jobs": (0,), "random_state": (-1,), "tol": (-1,),
 }  # fmt: skip
 

@@ -309,7 +309,8 @@ def by_scale(
     of_signals = _powers(sizes, 8)
     of_signals[np.abs(of_signals) <= 16] = 0
     silent = sizes == 0  # any scale will do for these: one that suits the penalty
-    of_signals[silent] = _powers(np.min(penalty), 1) - of_filters.max() - of_weights[silent]
+    if np.any(silent):
+        of_signals[silent] = _powers(np.min(penalty), 1) - of_filters.max() - of_weights[silent]
     groups: dict[tuple[int, int, int], list[int]] = {}
     for number, same in enumerate(group_by_shape(signals)):
         for i in same:
