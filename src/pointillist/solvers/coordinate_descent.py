@@ -62,7 +62,7 @@ class Tuning:
     """Codes smaller than this share of their penalty are dropped at the end of a solve with a ridge."""
     passes: int = 3
     """Passes over the working set, at most, in a round that looked at near violators only."""
-    smooth: int = 3
+    smooth: int = 2
     """Plain sweeps at the end of such a round, which smooth the residual."""
     new_codes: float = 4.0
     """A round takes up so many times as many codes of large filters as there are, at most (1.1 to 1.3 at 51×51)."""
@@ -77,7 +77,7 @@ class Tuning:
     """Largest violation of the last scan for which near violators are kept."""
     allowed: float = 0.5
     """Violations of a moved dual point up to this share of the tolerance are left to the scale of the whole."""
-    projections: int = 6
+    projections: int = 4
     """Projections of a dual point onto each of the conditions that it violates, and those around (1.07 to 2.6)."""
     usual: float = 4.0
     """The gap of a projected point over the mean violation; it is two to seven."""
