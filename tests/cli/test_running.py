@@ -29,28 +29,21 @@ def _one_line(answer, code=2):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--penalty", "0"], ["--penalty", "positive"]),
-        (["--penalty", "nan"], ["--penalty", "positive"]),
+        (["--penalty", "0"], ["--penalty", "positive"]), (["--penalty", "nan"], ["--penalty", "positive"]),
         (["--sampling", "2"], ["--sampling", "(0, 1]"]),
         (["--sampling", "0.1,rows"], ["--sampling", "kind must be one of", "rows"]),
-        (["--filters", "0"], ["--filters", "1"]),
-        (["--size", "big"], ["--size", "5,11,21"]),
-        (["--size", "0"], ["--size"]),
-        (["--size", "3x3x3"], ["filter_size", "2"]),
-        (["--size", "41"], ["36×40", "41×41", "smaller"]),
-        (["--forgetting", "0.5"], ["forgetting", "at least 1"]),
-        (["--jobs", "0"], ["--jobs", "-1"]),
-        (["--epochs", "0"], ["--epochs"]),
+        (["--filters", "0"], ["--filters", "1"]), (["--size", "big"], ["--size", "5,11,21"]),
+        (["--size", "0"], ["--size"]), (["--size", "3x3x3"], ["filter_size", "2"]),
+        (["--size", "41"], ["36×40", "41×41", "smaller"]), (["--forgetting", "0.5"], ["forgetting", "at least 1"]),
+        (["--jobs", "0"], ["--jobs", "-1"]), (["--epochs", "0"], ["--epochs"]),
         (["--iterations", "3"], ["--iterations", "--mode batch"]),
         (["--mode", "batch", "--epochs", "3"], ["--epochs", "--mode online"]),
-        (["--solver", "magic"], ["--solver", "cd"]),
-        (["--boundary", "round"], ["--boundary", "same"]),
-        (["--filtrs", "3"], ["--filtrs", "--filters"]),
-        (["--ndim", "1"], [".npy", "image1.png"]),
+        (["--solver", "magic"], ["--solver", "cd"]), (["--boundary", "round"], ["--boundary", "same"]),
+        (["--filtrs", "3"], ["--filtrs", "--filters"]), (["--ndim", "1"], [".npy", "image1.png"]),
         (["--validation", "missing.png"], ["missing.png"]),
         (["--mosaic", "no/such/folder/m.png"], ["no/such/folder", "create it"]),
     ],
-)
+)  # fmt: skip
 def test_bad_options_of_learn(learn, options, words):
     message = _one_line(learn("-q", *options))
     assert not [word for word in words if word not in message], message

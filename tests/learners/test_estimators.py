@@ -149,13 +149,10 @@ def test_transform_and_back_and_the_score(make, signals):
 @pytest.mark.parametrize(
     ("shape", "size", "more"),
     [
-        ((60,), (7,), {}),
-        ((7, 8, 9), 3, {}),
-        ((7, 8, 9), (1, 3, 4), {}),
-        ((2, 14, 15), (4, 4), {"channels": True}),
+        ((60,), (7,), {}), ((7, 8, 9), 3, {}), ((7, 8, 9), (1, 3, 4), {}), ((2, 14, 15), (4, 4), {"channels": True}),
         ((2, 14, 15), (4, 4), {"channels": True, "update": pt.FilterUpdate(statistics="dense")}),
     ],
-)
+)  # fmt: skip
 def test_other_dimensions_and_channels(make, shape, size, more):
     data = np.random.default_rng(2).standard_normal((4, *shape))
     model = make(**{**SMALL, "filter_size": size, **more}).fit(data)
