@@ -273,7 +273,7 @@ Signals = NDArray | Sequence[ArrayLike]
 
 
 class Place:
-    """Where arrays are checked: NumPy's, on the host; large ones are walked in bands, and may live in files."""
+    """A home in which arrays are checked, here NumPy's, on the host; large ones are walked in bands."""
 
     xp: Any = np
 
@@ -555,7 +555,7 @@ class Batch:
         return len(self.signals)
 
     def numbered(self) -> "Batch":
-        """The same signals as all that are learned from, each with its number."""
+        """These signals as all that are learned from, each with its number."""
         return self if self.numbers is not None else replace(self, numbers=range(len(self)))
 
     def take(self, chosen: Sequence[int]) -> "Batch":

@@ -69,7 +69,7 @@ class Tuning:
     thread_products: int = 2**23
     """Products of a scan from which on threads share the work on a signal: a tenth of a millisecond, time after time."""
     thread_products_with_ridge: int = 2**26
-    """The same for codes with a ridge: every round scans all codes, and does little else."""
+    """Products with a ridge: every round scans all codes, and does little else."""
     screened: int = 2**11
     """Products of a position from which on those are scanned alone that may violate: 1.1 to 1.3 where filters are many or
     large, 0.8 for 32 of 5×5."""

@@ -74,7 +74,7 @@ class StackedSource(StoredSource):
 
     windowed = True
     holds_several: bool = False
-    """Whether ``FILE::NAME`` names one array of several in a file: the name follows the path in `__init__`."""
+    """True if ``FILE::NAME`` names one array of several in a file: the name follows the path in `__init__`."""
     inside: str = ""
     """That name; set before this class's `__init__` is called."""
 
