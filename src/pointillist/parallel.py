@@ -87,7 +87,7 @@ def effective_jobs(n_jobs: int | None) -> int:
         ``joblib.parallel_config`` says, one thread without it. In a worker of joblib, "all cores" are the worker's fair
         share of them, so that ``GridSearchCV(n_jobs=2)`` starts no more threads than there are cores.
     """
-    if n_jobs is not None and (not is_integer(n_jobs) or n_jobs == 0):
+    if n_jobs is not None and (not is_integer(n_jobs) or n_jobs == 0 or abs(n_jobs) >= 2**31):
         raise ValueError(
             "n_jobs must be a positive number of threads, -1 for all cores, -2 for all but one, or None for what "
             f"joblib's context says, got {n_jobs!r}"

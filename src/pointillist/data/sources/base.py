@@ -25,7 +25,7 @@ from pointillist.arrays import LARGE, as_plain, is_resident, release, scratch_fi
 from pointillist.data.images import load_image
 from pointillist.data.normalise import contrast_normalise
 from pointillist.errors import UnreadableFileError, UnusableSignalError
-from pointillist.reprs import sizes
+from pointillist.reprs import shown, sizes
 from pointillist.sampling import generator
 from pointillist.validation import as_list, as_path, check_arguments, check_index, is_constant
 
@@ -102,13 +102,19 @@ class StoredSource(Source):
 
     def window(self, index: int, corner: Sequence[int], size: Sequence[int]) -> NDArray:
         """Return a part of signal `index`: `size` samples from `corner` along the last axes."""
-        check_arguments(corner=corner, size=size)
-        spans: Any = (slice(first, first + length) for first, length in zip(corner, size, strict=True))
-        return self.read(index)[(..., *spans)]
+        return self.read(index)[(..., *spans_of(corner, size))]
 
     def mapped(self, index: int) -> NDArray:
         """Return signal `index` as `read` does, but left in its file where it is large and the format allows that."""
         return self.read(index)
+
+
+def spans_of(corner: Sequence[int], size: Sequence[int]) -> list[Any]:
+    """Slices of a window, `size` samples from `corner` along each axis, checked."""
+    check_arguments(corner=corner, size=size)
+    if len(corner) != len(size):
+        raise ValueError(f"corner and size must have one number for each axis, got {shown(corner)} and {shown(size)}")
+    return [slice(first, first + length) for first, length in zip(corner, size, strict=True)]
 
 
 class ArraySource(StoredSource):

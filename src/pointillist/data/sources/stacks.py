@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from pointillist.arrays import LARGE, bands, release, scratch_file
 from pointillist.data.damage import LARGEST_CHUNK, check_claim, check_page, check_pages, damage_named
 from pointillist.data.samples import ONE_FILE, map_npy, to_float
-from pointillist.data.sources.base import Cache, StoredSource, file_fingerprint
+from pointillist.data.sources.base import Cache, StoredSource, file_fingerprint, spans_of
 from pointillist.reprs import sizes
 from pointillist.storage import check_regular
 from pointillist.validation import as_path, check_arguments, check_index, is_integer
@@ -142,8 +142,7 @@ class StackedSource(StoredSource):
 
     def window(self, index: int, corner: Sequence[int], size: Sequence[int]) -> NDArray:
         check_index(index, len(self))
-        check_arguments(corner=corner, size=size)
-        spans = [slice(first, first + length) for first, length in zip(corner, size, strict=True)]
+        spans = spans_of(corner, size)
         if self._channel_axis is not None:
             spans.insert(self._channel_axis, slice(0, self._shape[0]))
         if not self._single:
