@@ -562,12 +562,12 @@ def add_pairs(
             value, own = values[i].astype(np.float64), np.ones(len(filters), bool)
             if geometry.boundary == "circular":
                 # Behind its border the circle goes on with copies, which codes at the other end meet there.
-                around = [(side - 1, side - 1) for side in geometry.filter]
-                wide = np.pad(np.arange(geometry.n_positions).reshape(geometry.grid), around, mode="wrap")
+                margins = [(side - 1, side - 1) for side in geometry.filter]
+                wide = np.pad(np.arange(geometry.n_positions).reshape(geometry.grid), margins, mode="wrap")
                 sparse = scipy.sparse.csc_array((value, (filters, positions)), (n_filters, geometry.n_positions))
-                filters, positions = (codes := sparse[:, wide.ravel()].tocoo()).coords
-                value, grid = codes.data, wide.shape
-                own = np.pad(np.ones(geometry.grid, bool), around).ravel()[positions]
+                around = sparse[:, wide.ravel()].tocoo()
+                filters, positions, value, grid = around.row, around.col, around.data, wide.shape
+                own = np.pad(np.ones(geometry.grid, bool), margins).ravel()[positions]
             layers.append((filters, positions + number * prod(grid), value, weights[i] * value, own))
         filters, positions, value, weighted, own = (np.concatenate(some) for some in zip(*layers, strict=True))
         order = np.argsort(positions, kind="stable")
